@@ -1,0 +1,192 @@
+/**
+ * The treaty between routing, which writes it, and session and executor, which obey it; `route` prints it.
+ * Plain data, except `PlannedStatement.route`, which turns parameters into the data.
+ */
+import type { ShardSet } from '../sharding/shard-set.js'
+
+export type StatementKind =
+  | 'select'
+  | 'insert'
+  | 'update'
+  | 'delete'
+  | 'merge'
+  | 'copy'
+  | 'begin'
+  | 'commit'
+  | 'rollback'
+  | 'savepoint'
+  | 'release'
+  | 'rollback_to'
+  | 'two_phase'
+  | 'set'
+  | 'reset'
+  | 'show'
+  | 'discard'
+  | 'prepare'
+  | 'execute'
+  | 'deallocate'
+  | 'listen'
+  | 'unlisten'
+  | 'notify'
+  | 'declare'
+  | 'fetch'
+  | 'close'
+  | 'explain'
+  | 'truncate'
+  | 'lock'
+  | 'call'
+  | 'do'
+  | 'ddl'
+  | 'utility'
+
+export type TransactionEffect =
+  | {
+      readonly kind: 'begin'
+      readonly readOnly?: boolean
+      readonly isolation?:
+        | 'read uncommitted'
+        | 'read committed'
+        | 'repeatable read'
+        | 'serializable'
+    }
+  | { readonly kind: 'commit' | 'rollback'; readonly chain: boolean }
+  | { readonly kind: 'savepoint' | 'release' | 'rollback_to'; readonly name: string }
+  | {
+      readonly kind: 'two_phase'
+      readonly verb: 'prepare' | 'commit_prepared' | 'rollback_prepared'
+    }
+
+export type SettingEffect =
+  /** `value` is the text to be spliced after `SET name TO`, as the client wrote it (already quoted); null is DEFAULT. */
+  | {
+      readonly kind: 'set'
+      readonly name: string
+      readonly value: string | null
+      readonly local: boolean
+    }
+  | { readonly kind: 'reset'; readonly name: string }
+  | { readonly kind: 'reset_all' }
+  /** SET TRANSACTION, SET CONSTRAINTS: belongs to the open transaction only. */
+  | { readonly kind: 'transaction' }
+
+/** Why a client must keep its server until the thing is gone. */
+export type PinReason =
+  | 'temporary object'
+  | 'advisory lock'
+  | 'cursor with hold'
+  | 'listen'
+  | 'session state of a function'
+
+export interface CopyEffect {
+  readonly direction: 'in' | 'out'
+  /** False for COPY FROM 'file' or PROGRAM. */
+  readonly stdio: boolean
+  /** Absent for COPY (query) TO. Names as PostgreSQL folds them. */
+  readonly table?: { readonly schema?: string; readonly name: string }
+  /** Absent: all columns. */
+  readonly columns?: readonly string[]
+  /** Options in the order written, lower-case names; values as text; `['header', 'match']`. Lists (force_null) are joined by commas in `list`. */
+  readonly options: readonly {
+    readonly name: string
+    readonly value?: string
+    readonly list?: readonly string[]
+  }[]
+  readonly where: boolean
+}
+
+/** What a statement does to a session, beyond its answer. */
+export interface Effects {
+  readonly transaction?: TransactionEffect
+  readonly settings?: readonly SettingEffect[]
+  /** SQL PREPARE: its name; the body's text; type names as written. */
+  readonly prepare?: { readonly name: string; readonly bodyStart: number; readonly bodyEnd: number }
+  readonly execute?: { readonly name: string }
+  /** null: DEALLOCATE ALL. */
+  readonly deallocate?: { readonly name: string | null }
+  readonly discard?: 'all' | 'plans' | 'sequences' | 'temp'
+  readonly listen?: { readonly channel: string }
+  readonly unlisten?: { readonly channel: string | null }
+  readonly notify?: { readonly channel: string; readonly payload: string }
+  readonly copy?: CopyEffect
+  readonly pins: readonly PinReason[]
+  /** May leave settings or other session state behind that cannot be read from the text (hard-parts §2). */
+  readonly taints: boolean
+  readonly changesSchema: boolean
+}
+
+export type PlanHow =
+  /** One shard answers; the frames are forwarded as they are. */
+  | 'relay'
+  /** Several shards answer, and the answer is their concatenation. */
+  | 'concatenate'
+  /** COPY FROM STDIN of a sharded or reference table: rows go through the splitter. */
+  | 'copy'
+  /** Cannot be answered rightly: `error` says why. */
+  | 'refuse'
+
+export interface Plan {
+  readonly how: PlanHow
+  readonly target: ShardSet
+  /** `any`: a read that a replica may answer. */
+  readonly role: 'primary' | 'any'
+  /** One sentence each, why the plan is as it is, for `pgshard route`. */
+  readonly reasons: readonly string[]
+  /** With how = refuse. */
+  readonly error?: {
+    readonly sqlstate: string
+    readonly code: string
+    readonly message: string
+    readonly hint?: string
+  }
+}
+
+/** Parameters of a Bind, lent for the call. Formats: 0 text, 1 binary. */
+export interface BoundParameters {
+  readonly count: number
+  readonly buffer: Buffer
+  isNull(index: number): boolean
+  format(index: number): 0 | 1
+  start(index: number): number
+  end(index: number): number
+}
+
+/** What the session knows of itself when it asks for a route. */
+export interface RouteContext {
+  /** From SET [LOCAL] pgshard.* / pgdog.* and startup parameters; comments are found in the text and win. */
+  readonly manual?: {
+    readonly shard?: number
+    readonly shardingKey?: string
+    readonly role?: 'primary' | 'replica'
+  }
+  readonly searchPath: readonly string[]
+  /** Type OIDs that the client gave in Parse; 0 or absent is unknown. */
+  readonly parameterTypes?: readonly number[]
+}
+
+/** One statement of a query string. Shared between clients: immutable, cached by text. */
+export interface PlannedStatement {
+  readonly kind: StatementKind
+  /** Character offsets in the query string, without the semicolon. */
+  readonly start: number
+  readonly end: number
+  /** No writes, locks or volatile functions known: a replica may answer. */
+  readonly isRead: boolean
+  readonly effects: Effects
+  /** `parameters` is absent for simple queries and for Describe without Bind (then `$n` is unknown). */
+  route(parameters: BoundParameters | undefined, context: RouteContext): Plan
+}
+
+/** A whole query string. No statement: an empty query. */
+export interface PlannedQuery {
+  readonly text: string
+  readonly statements: readonly PlannedStatement[]
+  /** The parser's own error, when it rejects the text: relay to one shard for PostgreSQL's wording. */
+  readonly syntaxError?: { readonly message: string; readonly position: number }
+}
+
+/** Reads and routes statements for one database. Made by routing/, used by session/. */
+export interface QueryPlanner {
+  readonly shardCount: number
+  /** Cached. Never throws for bad SQL: see `syntaxError`. */
+  plan(sql: string): PlannedQuery
+}

@@ -1,0 +1,27 @@
+import { defineConfig } from 'vitest/config'
+
+/** One project a suite; `scripts/run-tests.mjs` runs them with their budgets. */
+const suite = (name: string, options: { seconds?: number; files?: boolean } = {}) => ({
+  test: {
+    name,
+    include: [`test/${name}/**/*.test.ts`],
+    testTimeout: (options.seconds ?? 5) * 1000,
+    hookTimeout: 120_000,
+    fileParallelism: options.files ?? true,
+  },
+})
+
+export default defineConfig({
+  test: {
+    maxWorkers: 2,
+    projects: [
+      suite('unit'),
+      suite('property', { seconds: 60 }),
+      suite('rules', { seconds: 60 }),
+      suite('db', { seconds: 60 }),
+      suite('oracle', { seconds: 300 }),
+      suite('cli', { seconds: 60 }),
+      suite('scenario', { seconds: 300, files: false }),
+    ],
+  },
+})
