@@ -1,0 +1,32 @@
+/** What a session needs of the pools: a server of one shard, now or soon. Made by pool-map.ts. */
+import type { ServerConnection } from '../server/server-connection.js'
+import type { Checkout } from './checkout.js'
+
+export type ServerCheckout = Checkout<ServerConnection>
+
+export interface ServerCheckoutOptions {
+  /** Leaves the queue when aborted; the promise then rejects with POOL_CHECKOUT_ABORTED. */
+  readonly signal?: AbortSignal
+  /** The transaction already holds a server of another shard: waits ahead of those that hold none. */
+  readonly holdsServers?: boolean
+}
+
+/** The pools of one user on one database. Stays valid over RELOAD while the user and the database exist. */
+export interface ShardPools {
+  readonly shardCount: number
+  /**
+   * A server of `shard`: at once (not a promise) when an idle one may be lent, else after its turn in the queue.
+   * `any` is for reads that a replica may answer.
+   * @throws (or rejects with) POOL_CHECKOUT_TIMEOUT, POOL_OFFLINE, POOL_CONNECT_FAILED, POOL_CONNECT_TIMEOUT, POOL_ALL_REPLICAS_DOWN, POOL_NO_PRIMARY, POOL_BANNED, POOL_CHECKOUT_ABORTED
+   */
+  checkout(
+    shard: number,
+    role: 'primary' | 'any',
+    options?: ServerCheckoutOptions,
+  ): ServerCheckout | Promise<ServerCheckout>
+}
+
+export interface PoolMap {
+  /** undefined when there is no such user or database. `passwordFromClient` is for passthrough_auth. */
+  shardPools(user: string, database: string, passwordFromClient?: string): ShardPools | undefined
+}
