@@ -1,0 +1,120 @@
+/**
+ * Entry of the command line: PgDog's habits turned into our commands, errors outside a command, exit codes.
+ * Must stay light: `pgshard --help` has 300 ms.
+ */
+import { Config, flush, run } from '@oclif/core'
+import { describeFailure, exitOf, failureJson, renderFailure } from './report-error.js'
+
+/** PgDog's verb → our command. */
+const verbs: Record<string, readonly string[]> = {
+  run: ['serve'],
+  hash: ['hash-password'],
+  configcheck: ['config', 'check'],
+}
+
+/** PgDog's global flags may stand before its verb; all take a value. */
+const leadingFlags = new Set(['-c', '--config', '-u', '--users', '-d', '--database-url'])
+
+/** Number of words at the start that are PgDog's global flags and their values. */
+function countLeading(argv: readonly string[]): number {
+  let at = 0
+  while (at < argv.length) {
+    const word = argv[at] ?? ''
+    if (leadingFlags.has(word)) at += 2
+    else if (leadingFlags.has(word.split('=')[0] ?? '') && word.startsWith('--')) at += 1
+    else break
+  }
+  return at
+}
+
+/**
+ * What the user typed as oclif should read it: `--config X` alone is `serve --config X`, `run` is `serve`,
+ * `-c X configcheck` is `config check -c X`. Aliases stand only where the command they mean exists.
+ */
+export function rewriteArgv(argv: readonly string[], commandIds: readonly string[]): string[] {
+  const exists = (words: readonly string[]) => commandIds.includes(words.join(':'))
+  const first = argv[0]
+  if (first === undefined || first === '--help' || first === '--version') return [...argv]
+  const leading = countLeading(argv)
+  const verb = argv[leading]
+  const rest = [...argv.slice(0, leading), ...argv.slice(leading + 1)]
+  if (verb !== undefined && !verb.startsWith('-')) {
+    const known = commandIds.some((id) => id === verb || id.startsWith(`${verb}:`))
+    const target = known ? undefined : verbs[verb]
+    if (target && exists(target)) return [...target, ...rest]
+    return known && leading > 0 ? [verb, ...rest] : [...argv]
+  }
+  const bare = first.startsWith('-') && exists(['serve']) && !argv.includes('--help')
+  return bare ? ['serve', ...argv] : [...argv]
+}
+
+/** Edit distance of at most 2, for a suggestion. */
+function near(word: string, candidates: readonly string[]): string | undefined {
+  const found = candidates.find(
+    (candidate) => candidate.startsWith(word) || distance(word, candidate) <= 2,
+  )
+  return found
+}
+
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, change))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}
+
+function reportOutside(
+  error: unknown,
+  argv: readonly string[],
+  commandIds: readonly string[],
+): number {
+  let failure = describeFailure(error)
+  const typed = /^command (.+) not found$/.exec(failure.message)?.[1]
+  if (typed !== undefined) {
+    const words = typed.replaceAll(':', ' ')
+    const guess = near(typed, commandIds)?.replaceAll(':', ' ')
+    failure = {
+      ...failure,
+      message: `there is no command "${words}"`,
+      hint: guess === undefined ? 'see "pgshard --help"' : `did you mean "pgshard ${guess}"?`,
+    }
+  }
+  process.stderr.write(renderFailure(failure, argv.includes('--verbose')))
+  if (argv.includes('--json')) process.stdout.write(`${JSON.stringify(failureJson(failure))}\n`)
+  return failure.exitCode
+}
+
+/** A reader of our output that went away (`| head`) is no error. */
+function tolerateClosedPipe(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0)
+  })
+}
+
+/** Runs the command line and ends the process with the exit code where it failed. */
+export async function runCli(argv: readonly string[], dir: string): Promise<void> {
+  tolerateClosedPipe()
+  let commandIds: readonly string[] = []
+  const fail = (error: unknown): void => {
+    process.exit(exitOf(error) ?? reportOutside(error, argv, commandIds))
+  }
+  process.on('uncaughtException', fail)
+  try {
+    const config = await Config.load(dir)
+    commandIds = config.commandIDs
+    if (argv[0] === '--version') {
+      process.stdout.write(`pgshard ${config.version}\n`)
+      return
+    }
+    await run(rewriteArgv(argv, commandIds), config)
+    await flush()
+  } catch (error) {
+    fail(error)
+  }
+}
