@@ -18,6 +18,8 @@ export interface ErrorExtras {
   hint?: string
   /** 1-based character position in the statement, as in PostgreSQL's P field. */
   position?: number
+  /** PostgreSQL's W field (CONTEXT): `COPY t, line 2`. */
+  where?: string
   retry?: Retry
 }
 
@@ -28,6 +30,7 @@ export class EngineError extends Error {
   readonly detail: string | undefined
   readonly hint: string | undefined
   readonly position: number | undefined
+  readonly where: string | undefined
   readonly retry: Retry
   /** Exit code of a command that ends with this error (architecture: 1 bug, 2 usage, 3 configuration, 4 connect, 5 refused, 6 part, 7 differences). */
   readonly exitCode: number
@@ -41,6 +44,7 @@ export class EngineError extends Error {
     this.detail = extras.detail
     this.hint = extras.hint
     this.position = extras.position
+    this.where = extras.where
     this.retry = extras.retry ?? entry.retry ?? 'unknown'
     this.exitCode = entry.exit ?? 1
   }
@@ -62,6 +66,20 @@ export function engineError<C extends ErrorCode>(
   return new EngineError(code, fill(entry.message, values), entry, {
     ...extras,
     ...(hint === undefined ? {} : { hint }),
+  })
+}
+
+/** The same error with a CONTEXT line, where it had none. */
+export function withWhere(error: EngineError, where: string): EngineError {
+  if (error.where !== undefined) return error
+  const { code, message, cause, detail, hint, position, retry } = error
+  return new EngineError(code, message, catalogue[code], {
+    where,
+    retry,
+    ...(cause === undefined ? {} : { cause }),
+    ...(detail === undefined ? {} : { detail }),
+    ...(hint === undefined ? {} : { hint }),
+    ...(position === undefined ? {} : { position }),
   })
 }
 
