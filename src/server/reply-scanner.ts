@@ -1,0 +1,136 @@
+/**
+ * Cuts a server's byte stream into replies without copying rows: DataRow and CopyData bytes are handed on as
+ * ranges of the read buffer, also in part; every other frame is handed on whole.
+ * Pure. Follows the chapter "Message Formats" of the PostgreSQL documentation.
+ *
+ *   Byte1 tag · Int32 length (counts itself, not the tag) · body
+ */
+import { frameLength } from '../wire/frame-reader.js'
+import { backend, MAX_BODY_BYTES } from '../wire/tags.js'
+
+/** Takes what a server says. All buffers are borrowed until the call returns. */
+export interface ReplyReceiver {
+  /**
+   * Bytes [start, end) of DataRow (D) and CopyData (d) frames, in order. They may begin or end inside a frame,
+   * unless `wholeRows` is set.
+   */
+  rows(buffer: Buffer, start: number, end: number): void
+  /** One whole frame of any other kind; the body is [start + 5, end). */
+  frame(tag: number, buffer: Buffer, start: number, end: number): void
+  /** All frames of one read were handed over: a good moment to flush. */
+  endOfRead(): void
+  /** Row frames are held until they are whole, so that rows of several servers can be interleaved. */
+  readonly wholeRows?: boolean
+}
+
+export class ReplyScanner {
+  receiver: ReplyReceiver
+  #rowBytesLeft = 0
+  #pending: Buffer = Buffer.alloc(0)
+  #used = 0
+
+  constructor(receiver: ReplyReceiver) {
+    this.receiver = receiver
+  }
+
+  /**
+   * Feeds one read. The receiver may be exchanged inside a `frame` call; the rest goes to the new one.
+   * @throws WIRE_FRAME_LENGTH, WIRE_FRAME_TOO_LONG; the scanner is then unusable
+   */
+  push(chunk: Buffer): void {
+    let at = 0
+    if (this.#rowBytesLeft > 0) at = this.#passRow(chunk, 0)
+    if (this.#used > 0) at = this.#complete(chunk, at)
+    if (at < chunk.length) this.#walk(chunk, at)
+    this.receiver.endOfRead()
+  }
+
+  #passRow(chunk: Buffer, at: number): number {
+    const end = Math.min(chunk.length, at + this.#rowBytesLeft)
+    this.#rowBytesLeft -= end - at
+    if (end > at) this.receiver.rows(chunk, at, end)
+    return end
+  }
+
+  #walk(chunk: Buffer, from: number): void {
+    let at = from
+    while (chunk.length - at >= 5) {
+      const next = isRow(chunk[at] as number)
+        ? this.#passRows(chunk, at)
+        : this.#passFrame(chunk, at)
+      if (next === at) break
+      at = next
+    }
+    if (at < chunk.length) this.#keepOrPass(chunk, at)
+  }
+
+  /** Hands on the run of whole row frames at `from`; returns where it ends. */
+  #passRows(chunk: Buffer, from: number): number {
+    let at = from
+    while (chunk.length - at >= 5 && isRow(chunk[at] as number)) {
+      const next = at + frameLength(chunk, at, MAX_BODY_BYTES) + 1
+      if (next > chunk.length) break
+      at = next
+    }
+    if (at > from) this.receiver.rows(chunk, from, at)
+    return at
+  }
+
+  #passFrame(chunk: Buffer, at: number): number {
+    const next = at + frameLength(chunk, at, MAX_BODY_BYTES) + 1
+    if (next > chunk.length) return at
+    this.receiver.frame(chunk[at] as number, chunk, at, next)
+    return next
+  }
+
+  /** The unfinished frame at the end of a read: rows go on in part, the rest is kept. */
+  #keepOrPass(chunk: Buffer, at: number): void {
+    if (chunk.length - at >= 5 && isRow(chunk[at] as number) && !this.receiver.wholeRows) {
+      this.#rowBytesLeft = frameLength(chunk, at, MAX_BODY_BYTES) + 1
+      this.#passRow(chunk, at)
+      return
+    }
+    this.#keep(chunk, at, chunk.length)
+  }
+
+  /** Adds to the kept frame until it is whole; returns where the next frame begins. */
+  #complete(chunk: Buffer, from: number): number {
+    let at = from
+    if (this.#used < 5) {
+      const take = Math.min(5 - this.#used, chunk.length - at)
+      this.#keep(chunk, at, at + take)
+      at += take
+      if (this.#used < 5) return at
+    }
+    const tag = this.#pending[0] as number
+    const total = frameLength(this.#pending, 0, MAX_BODY_BYTES) + 1
+    if (isRow(tag) && !this.receiver.wholeRows) {
+      this.receiver.rows(this.#pending, 0, this.#used)
+      this.#rowBytesLeft = total - this.#used
+      this.#used = 0
+      return this.#passRow(chunk, at)
+    }
+    const take = Math.min(total - this.#used, chunk.length - at)
+    this.#keep(chunk, at, at + take)
+    at += take
+    if (this.#used < total) return at
+    this.#used = 0
+    if (isRow(tag)) this.receiver.rows(this.#pending, 0, total)
+    else this.receiver.frame(tag, this.#pending, 0, total)
+    if (this.#pending.length > 65_536) this.#pending = Buffer.alloc(0)
+    return at
+  }
+
+  #keep(chunk: Buffer, from: number, end: number): void {
+    const needed = this.#used + end - from
+    if (needed > this.#pending.length) {
+      const bigger = Buffer.allocUnsafeSlow(Math.max(needed, this.#pending.length * 2, 256))
+      this.#pending.copy(bigger, 0, 0, this.#used)
+      this.#pending = bigger
+    }
+    chunk.copy(this.#pending, this.#used, from, end)
+    this.#used = needed
+  }
+}
+
+const isRow = (tag: number): boolean => tag === backend.dataRow || tag === backend.copyData

@@ -1,0 +1,222 @@
+/**
+ * One connection to a PostgreSQL server after its startup: bytes out, replies in, and what the server is known to
+ * hold (parameters, settings, prepared statements). It never decides where a statement goes.
+ */
+import { type EngineError, engineError, toEngineError } from '../errors/engine-error.js'
+import type { ByteSocket } from '../net/byte-socket.js'
+import { FrameWriter } from '../wire/frame-writer.js'
+import { backend, frontend, TX_IDLE } from '../wire/tags.js'
+import { QueryReceiver, type ServerResult } from './query-receiver.js'
+import { readCString } from './read-cstring.js'
+import { type ReplyReceiver, ReplyScanner } from './reply-scanner.js'
+import { Settings } from './settings.js'
+import { PreparedOnServer, type SharedStatement } from './shared-statement.js'
+
+/** Where to connect and as whom. A host that begins with `/` is a directory of Unix sockets. */
+export interface ServerTarget {
+  readonly host: string
+  readonly port: number
+  readonly user: string
+  readonly database: string
+  readonly password?: string
+  /** Startup parameters, such as application_name or options. */
+  readonly parameters?: Readonly<Record<string, string>>
+}
+
+/** What startup has learned. */
+export interface StartedServer {
+  readonly socket: ByteSocket
+  readonly parameters: Map<string, string>
+  readonly processId: number
+  readonly cancelKey: Buffer
+  /** The most prepared statements that it may hold (`prepared_statements_limit`). */
+  readonly preparedLimit: number
+}
+
+/** Takes asynchronous messages of a server that nobody is talking to. */
+export interface IdleListener {
+  /** NotificationResponse, NoticeResponse or ParameterStatus, whole; borrowed. */
+  frame(tag: number, buffer: Buffer, start: number, end: number): void
+}
+
+export class ServerConnection {
+  readonly target: ServerTarget
+  readonly socket: ByteSocket
+  readonly parameters: Map<string, string>
+  readonly processId: number
+  readonly cancelKey: Buffer
+  readonly prepared: PreparedOnServer
+  /** The settings put on by us or by the client that used it last. */
+  settings: Settings = Settings.none
+  /** Session state may have been changed in a way that cannot be read from statements (hard-parts §2). */
+  tainted = false
+  /** Whose unnamed statement the server holds. */
+  unnamed: SharedStatement | undefined
+  /** 'I', 'T' or 'E' of the last ReadyForQuery, as its byte. */
+  status: number = TX_IDLE
+  /** ReadyForQuery still to come. */
+  outstanding = 0
+  /** The error that ended the connection. */
+  lost: EngineError | undefined
+  onIdle: IdleListener | undefined
+  /** Called once when the connection has ended, after the receiver heard of it. */
+  onClose: (() => void) | undefined
+  readonly #scanner: ReplyScanner
+  #receiver: ServerReceiver | undefined
+
+  constructor(target: ServerTarget, started: StartedServer) {
+    this.target = target
+    this.socket = started.socket
+    this.parameters = started.parameters
+    this.processId = started.processId
+    this.cancelKey = started.cancelKey
+    this.prepared = new PreparedOnServer(started.preparedLimit)
+    this.#scanner = new ReplyScanner(this.#idleReceiver)
+    this.socket.onChunk = (chunk) => this.#read(chunk)
+    this.socket.onClose = (error) => this.#closed(error)
+    this.socket.onDrain = () => this.#receiver?.drained?.()
+  }
+
+  get serverVersion(): number {
+    return versionNumber(this.parameters.get('server_version') ?? '0')
+  }
+
+  get closed(): boolean {
+    return this.lost !== undefined
+  }
+
+  /** True when nothing is under way and no transaction is open: fit to be lent to another client. */
+  get isIdle(): boolean {
+    return this.outstanding === 0 && this.status === TX_IDLE && !this.closed
+  }
+
+  get receiver(): ServerReceiver | undefined {
+    return this.#receiver
+  }
+
+  /** Who hears the replies from now on; undefined while the server is idle. */
+  set receiver(receiver: ServerReceiver | undefined) {
+    this.#receiver = receiver
+    this.#scanner.receiver = receiver ?? this.#idleReceiver
+  }
+
+  /**
+   * Sends bytes; `syncs` is the number of Query and Sync messages among them.
+   * Borrowed memory is allowed. Returns false when the socket wants a pause (see `ServerReceiver.drained`).
+   */
+  write(bytes: Buffer, syncs: number): boolean {
+    this.outstanding += syncs
+    return this.socket.write(bytes)
+  }
+
+  /** Notes ReadyForQuery; whoever receives frames must call it for each. */
+  ready(status: number): void {
+    this.outstanding--
+    this.status = status
+  }
+
+  /** Notes a ParameterStatus; whoever receives frames must call it for each. */
+  parameterStatus(buffer: Buffer, start: number, end: number): void {
+    const name = readCString(buffer, start + 5, end)
+    const value = readCString(buffer, name.next, end)
+    this.parameters.set(name.text, value.text)
+  }
+
+  /**
+   * Runs a simple query on an idle connection (or one in a transaction) and collects its rows as text.
+   * @throws the server's error, or SERVER_LOST
+   */
+  query(sql: string): Promise<ServerResult[]> {
+    return new Promise((resolve, reject) => {
+      if (this.lost) return reject(this.lost)
+      const before = this.receiver
+      this.receiver = new QueryReceiver(this, 1, (error, results) => {
+        this.receiver = before
+        if (error) reject(error)
+        else resolve(results)
+      })
+      this.write(queryFrame(sql), 1)
+    })
+  }
+
+  /** Says Terminate and closes. */
+  close(): void {
+    if (this.closed) return
+    this.lost = engineError('SERVER_CLOSED_BY_US', { server: this.label })
+    this.socket.end(terminate)
+  }
+
+  /** Drops the connection at once. */
+  destroy(): void {
+    this.lost ??= engineError('SERVER_CLOSED_BY_US', { server: this.label })
+    this.socket.destroy()
+  }
+
+  /** `host:port` for messages. */
+  get label(): string {
+    return `${this.target.host}:${this.target.port}`
+  }
+
+  #read(chunk: Buffer): void {
+    try {
+      this.#scanner.push(chunk)
+    } catch (error) {
+      this.lost ??= engineError(
+        'SERVER_OUT_OF_STEP',
+        { server: this.label, reason: toEngineError(error).message },
+        { cause: error },
+      )
+      this.socket.destroy()
+    }
+  }
+
+  #closed(error?: Error): void {
+    this.lost ??= engineError(
+      'SERVER_LOST',
+      { server: this.label },
+      { ...(error ? { cause: error } : {}), retry: this.outstanding === 0 ? 'safe' : 'unknown' },
+    )
+    const receiver = this.#receiver
+    this.receiver = undefined
+    receiver?.serverLost(this.lost)
+    this.onClose?.()
+  }
+
+  readonly #idleReceiver: ReplyReceiver = {
+    rows: () => undefined,
+    endOfRead: () => undefined,
+    frame: (tag, buffer, start, end) => {
+      if (tag === backend.parameterStatus) this.parameterStatus(buffer, start, end)
+      else if (tag === backend.readyForQuery) this.ready(buffer[start + 5] as number)
+      else if (tag === backend.errorResponse) this.#idleError(buffer, start, end)
+      this.onIdle?.frame(tag, buffer, start, end)
+    },
+  }
+
+  /** A FATAL that comes to an idle server: the administrator ended it, or the server shuts down. */
+  #idleError(buffer: Buffer, start: number, end: number): void {
+    const text = buffer.toString('latin1', start + 5, end)
+    const reason = /\0M([^\0]*)\0/.exec(`\0${text}`)?.[1] ?? 'unknown'
+    this.lost ??= engineError('SERVER_ENDED', { server: this.label, reason })
+  }
+}
+
+/** A ReplyReceiver that also wants to hear of the end and of room to write. */
+export interface ServerReceiver extends ReplyReceiver {
+  serverLost(error: EngineError): void
+  /** The socket to the server takes bytes again. */
+  drained?(): void
+}
+
+/** A Query message. */
+export function queryFrame(sql: string): Buffer {
+  return new FrameWriter(sql.length + 16).begin(frontend.query).cstring(sql).end().take()
+}
+
+const terminate = new FrameWriter(8).begin(frontend.terminate).end().take()
+
+/** `15.4 (Debian …)` → 150004, `18beta1` → 180000. */
+export function versionNumber(text: string): number {
+  const match = /^(\d+)(?:\.(\d+))?/.exec(text)
+  return match ? Number(match[1]) * 10_000 + Number(match[2] ?? 0) : 0
+}

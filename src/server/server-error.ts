@@ -1,0 +1,53 @@
+/** An ErrorResponse of a server as an EngineError that keeps the server's own fields. */
+import { EngineError } from '../errors/engine-error.js'
+
+/** Letters of the protocol (S V C M D H P …) → text. @see "Error and Notice Message Fields" */
+export type ServerErrorFields = Readonly<Record<string, string>>
+
+/** What PostgreSQL said; `fields` is its answer whole. */
+export class ServerError extends EngineError {
+  readonly fields: ServerErrorFields
+
+  constructor(fields: ServerErrorFields) {
+    super(
+      'SERVER_SAID_NO',
+      fields['M'] ?? '',
+      { sqlstate: fields['C'] ?? 'XX000', message: '', exit: 1 },
+      {
+        ...(fields['D'] === undefined ? {} : { detail: fields['D'] }),
+        ...(fields['H'] === undefined ? {} : { hint: fields['H'] }),
+      },
+    )
+    this.fields = fields
+  }
+}
+
+/** Reads the ErrorResponse or NoticeResponse frame [start, end). */
+export function serverErrorOf(buffer: Buffer, start: number, end: number): ServerError {
+  return new ServerError(errorFieldsOf(buffer, start, end))
+}
+
+export function errorFieldsOf(buffer: Buffer, start: number, end: number): ServerErrorFields {
+  const fields: Record<string, string> = {}
+  let at = start + 5
+  while (at < end && buffer[at] !== 0) {
+    const letter = String.fromCharCode(buffer[at] as number)
+    const zero = buffer.indexOf(0, at + 1)
+    if (zero < 0 || zero >= end) break
+    fields[letter] = buffer.toString('utf8', at + 1, zero)
+    at = zero + 1
+  }
+  return fields
+}
+
+/** Only the SQLSTATE of an ErrorResponse frame, without decoding the rest. */
+export function sqlstateOf(buffer: Buffer, start: number, end: number): string {
+  let at = start + 5
+  while (at < end && buffer[at] !== 0) {
+    const zero = buffer.indexOf(0, at + 1)
+    if (zero < 0 || zero >= end) break
+    if (buffer[at] === 0x43) return buffer.toString('latin1', at + 1, zero)
+    at = zero + 1
+  }
+  return 'XX000'
+}

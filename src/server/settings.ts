@@ -1,0 +1,85 @@
+/**
+ * Session parameters that a client has set, and the SQL that puts them on a server which has others.
+ * Immutable and interned: two sessions with equal settings hold the same object, so that comparing is `===`.
+ */
+
+/** Parameters that must be put on before others, because setting them resets the others. */
+const FIRST = ['session_authorization', 'role']
+
+export class Settings {
+  /** Lower-case name → value as SQL, ready to follow `SET name TO`. */
+  readonly values: ReadonlyMap<string, string>
+
+  private constructor(values: ReadonlyMap<string, string>) {
+    this.values = values
+  }
+
+  static readonly none = new Settings(new Map())
+
+  static #known = new Map<string, Settings>()
+
+  static of(values: ReadonlyMap<string, string>): Settings {
+    if (values.size === 0) return Settings.none
+    const sorted = [...values].sort(([a], [b]) => (a < b ? -1 : 1))
+    const key = JSON.stringify(sorted)
+    const known = Settings.#known.get(key)
+    if (known) return known
+    if (Settings.#known.size >= 10_000) Settings.#known.clear() // only sharing is lost
+    const fresh = new Settings(new Map(sorted))
+    Settings.#known.set(key, fresh)
+    return fresh
+  }
+
+  with(name: string, sqlValue: string): Settings {
+    return Settings.of(new Map(this.values).set(name.toLowerCase(), sqlValue))
+  }
+
+  without(name: string): Settings {
+    const values = new Map(this.values)
+    values.delete(name.toLowerCase())
+    return Settings.of(values)
+  }
+
+  /** True when both hold the same, also when interning forgot one of them. */
+  equals(other: Settings): boolean {
+    if (this === other) return true
+    if (this.values.size !== other.values.size) return false
+    for (const [name, value] of this.values) if (other.values.get(name) !== value) return false
+    return true
+  }
+}
+
+/** The statements that turn `present` into `wanted`; empty when nothing differs. */
+export function settingsDifference(present: Settings, wanted: Settings): string {
+  if (present === wanted) return ''
+  const parts: string[] = []
+  for (const name of present.values.keys()) {
+    if (!wanted.values.has(name)) parts.push(`RESET ${settingName(name)}`)
+  }
+  const names = [...wanted.values.keys()]
+  names.sort((a, b) => rank(a) - rank(b))
+  for (const name of names) {
+    const value = wanted.values.get(name) as string
+    if (present.values.get(name) !== value) parts.push(`SET ${settingName(name)} TO ${value}`)
+  }
+  return parts.join('; ')
+}
+
+const rank = (name: string): number => {
+  const at = FIRST.indexOf(name)
+  return at < 0 ? FIRST.length : at
+}
+
+/** A parameter name as SQL: dotted parts quoted where they are not plain words. */
+export function settingName(name: string): string {
+  return name
+    .split('.')
+    .map((part) => (/^[a-z_][a-z0-9_$]*$/i.test(part) ? part : `"${part.replaceAll('"', '""')}"`))
+    .join('.')
+}
+
+/** A string literal of SQL, also when standard_conforming_strings is off. */
+export function quoteLiteral(text: string): string {
+  const quoted = `'${text.replaceAll("'", "''").replaceAll('\\', '\\\\')}'`
+  return text.includes('\\') ? `E${quoted}` : quoted
+}

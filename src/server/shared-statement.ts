@@ -1,0 +1,85 @@
+/**
+ * Prepared statements that many clients share: one name on the servers for one text and its parameter types,
+ * whatever the clients call it. Forgotten when no client and no server holds it.
+ */
+
+/** One text with its parameter types; its name is the same on every server. */
+export interface SharedStatement {
+  readonly serverName: string
+  readonly text: string
+  /** OIDs given in Parse; 0 is left to the server. */
+  readonly parameterTypes: readonly number[]
+}
+
+export class StatementRegistry {
+  readonly #known = new Map<string, WeakRef<SharedStatement>>()
+  readonly #forgotten = new FinalizationRegistry<string>((key) => {
+    if (!this.#known.get(key)?.deref()) this.#known.delete(key)
+  })
+  #count = 0
+
+  get size(): number {
+    return this.#known.size
+  }
+
+  find(text: string, parameterTypes: readonly number[]): SharedStatement {
+    const key = parameterTypes.length === 0 ? text : `${parameterTypes.join(',')}\0${text}`
+    const known = this.#known.get(key)?.deref()
+    if (known) return known
+    const fresh = { serverName: `pgshard_${++this.#count}`, text, parameterTypes }
+    this.#known.set(key, new WeakRef(fresh))
+    this.#forgotten.register(fresh, key)
+    return fresh
+  }
+}
+
+/**
+ * Which shared statements one server has prepared. Two generations instead of a list in order of use: a statement
+ * used again moves to the young one; when that is full, what is left in the old one is closed.
+ */
+export class PreparedOnServer {
+  #young = new Set<SharedStatement>()
+  #old = new Set<SharedStatement>()
+  readonly #halfLimit: number
+
+  /** `limit`: the most that stay prepared at once. */
+  constructor(limit: number) {
+    this.#halfLimit = Math.max(1, Math.floor(limit / 2))
+  }
+
+  get size(): number {
+    return this.#young.size + this.#old.size
+  }
+
+  has(statement: SharedStatement): boolean {
+    if (this.#young.has(statement)) return true
+    if (!this.#old.has(statement)) return false
+    if (this.#young.size < this.#halfLimit) {
+      this.#old.delete(statement)
+      this.#young.add(statement)
+    }
+    return true
+  }
+
+  /** Notes a confirmed ParseComplete; returns the statements that are now to be closed. */
+  add(statement: SharedStatement): SharedStatement[] {
+    let closing: SharedStatement[] = []
+    if (this.#young.size >= this.#halfLimit) {
+      closing = [...this.#old]
+      this.#old = this.#young
+      this.#young = new Set()
+    }
+    this.#young.add(statement)
+    return closing
+  }
+
+  delete(statement: SharedStatement): void {
+    this.#young.delete(statement)
+    this.#old.delete(statement)
+  }
+
+  clear(): void {
+    this.#young.clear()
+    this.#old.clear()
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * What a client's session asks of the house around it. `proxy/` builds one and hands it to `acceptClient`;
+ * it may be exchanged as a whole by RELOAD: sessions keep the object that they logged in with until `reloaded`.
+ */
+import type { Clock } from '../base/clock.js'
+import type { Log } from '../base/log.js'
+import type { QueryPlanner } from '../plan/plan.js'
+import type { ShardPools } from '../pool/shard-pools.js'
+import type { StatementRegistry } from '../server/shared-statement.js'
+
+/** Figures of one client that the console shows; the session writes, the console reads. */
+export interface ClientFigures {
+  queries: number
+  transactions: number
+  errors: number
+  bytesReceived: number
+  bytesSent: number
+  /** Milliseconds, summed. */
+  waitMs: number
+  queryMs: number
+  transactionMs: number
+}
+
+/** What the registry of clients sees of a session. */
+export interface ClientHandle {
+  readonly user: string
+  readonly database: string
+  readonly address: string
+  readonly port: number
+  readonly encrypted: boolean
+  readonly connectedAtMs: number
+  readonly figures: ClientFigures
+  /** The value of application_name now. */
+  readonly applicationName: string
+  /** `idle`, `active`, `waiting` (for a server) or `idle in transaction`. */
+  readonly state: 'idle' | 'active' | 'waiting' | 'idle in transaction'
+  /** Why it keeps its server; empty when it does not. */
+  readonly pins: readonly string[]
+  readonly preparedStatements: number
+  readonly lastRequestAtMs: number
+  /** Cancels what runs now, if anything does. */
+  cancel(): void
+  /** Ends the session with FATAL 57P01 as soon as no transaction is open, at once when `now`. */
+  end(now: boolean): void
+  /** True when it holds no server and nothing runs. */
+  readonly isQuiet: boolean
+}
+
+/** Given to a client at login. */
+export interface ClientIdentity {
+  readonly id: number
+  readonly processId: number
+  /** 4 bytes for protocol 3.0, up to 32 for 3.2; random and unguessable. */
+  readonly cancelKey: Buffer
+  /** Must be called once, when the client has gone. */
+  leave(): void
+}
+
+/** How a user may log in. Secrets stay inside the functions of auth/. */
+export interface LoginRules {
+  /** What the proxy asks of this user on this connection. */
+  readonly method: 'trust' | 'scram-sha-256' | 'md5' | 'plain'
+  /** Every password that is accepted, in clear, or SCRAM verifiers; empty for an unknown user (the exchange is then a mock). */
+  readonly secrets: readonly string[]
+  /** True: user and database exist and may be combined. */
+  readonly known: boolean
+}
+
+/** One database as one user sees it. */
+export interface DatabaseAccess {
+  readonly pools: ShardPools
+  readonly planner: QueryPlanner
+  readonly statements: StatementRegistry
+  readonly poolerMode: 'transaction' | 'session' | 'statement'
+  readonly crossShardWrites: 'two_phase' | 'best_effort' | 'error'
+  /** Milliseconds; Infinity is off. */
+  readonly limits: {
+    readonly queryTimeoutMs: number
+    readonly clientIdleTimeoutMs: number
+    readonly clientIdleInTransactionTimeoutMs: number
+    readonly rollbackTimeoutMs: number
+  }
+  readonly connectionRecovery: 'recover' | 'rollback_only' | 'drop'
+  /** Tells that a statement changed the schema: planner and catalogue are to be read again. */
+  schemaChanged(): void
+  /** Where rows of a COPY go: undefined when the table is not known. */
+  readonly copyTarget: (
+    table: { schema?: string; name: string },
+    searchPath: readonly string[],
+  ) => CopyTarget | undefined
+}
+
+/** A table as COPY sees it. */
+export interface CopyTarget {
+  readonly kind: 'sharded' | 'reference' | 'unsharded'
+  /** Columns in order that COPY without a list takes (no dropped or generated ones). */
+  readonly columns: readonly string[]
+  readonly keyColumn?: string
+  readonly placer?: import('../sharding/key-placer.js').KeyPlacer
+  readonly shard?: number
+}
+
+export interface SessionEnvironment {
+  readonly clock: Clock
+  readonly log: Log
+  /** Milliseconds for the whole login. */
+  readonly loginTimeoutMs: number
+  /** TLS for clients: undefined refuses SSLRequest with N. */
+  readonly tls: import('../net/tls-upgrade.js').TlsServerOptions | undefined
+  readonly tlsRequired: boolean
+  /** `undefined` when there is room, else the FATAL to answer with (53300). */
+  refuseClient(
+    user: string,
+    database: string,
+  ): import('../errors/engine-error.js').EngineError | undefined
+  loginRules(user: string, database: string, address: string): LoginRules
+  /** True for the name of the admin database. */
+  isAdminDatabase(database: string): boolean
+  /** Pools and planner; throws an EngineError (3D000) when there is none. */
+  access(user: string, database: string): DatabaseAccess
+  register(client: ClientHandle): ClientIdentity
+  /** Cancels the request of the client with this key; unknown keys are ignored. */
+  cancelByKey(processId: number, key: Buffer): void
+  /** The console: takes frames after login. */
+  openAdmin(
+    client: ClientHandle,
+    send: (bytes: Buffer) => void,
+  ): { frame(tag: number, body: Buffer): void }
+  /** True while shutting down: idle sessions end. */
+  readonly isDraining: boolean
+}
