@@ -1,6 +1,6 @@
 import type { CatalogueEntry } from '../catalogue-entry.js'
 
-/** Bytes that break protocol 3.x. */
+/** Bytes that break protocol 3.x, and sockets that cannot be opened. */
 export const wireErrors = {
   WIRE_FRAME_LENGTH: {
     sqlstate: '08P01',
@@ -19,4 +19,43 @@ export const wireErrors = {
   },
   WIRE_BAD_FIELD: { sqlstate: '08P01', message: 'message "{tag}" has an invalid {field}: {value}' },
   WIRE_UNEXPECTED: { sqlstate: '08P01', message: 'message "{tag}" is not allowed {where}' },
+  NET_CONNECT_FAILED: {
+    sqlstate: '08001',
+    severity: 'FATAL',
+    message: 'could not connect to {address}: {reason}',
+    hint: 'check that PostgreSQL runs there and accepts connections from this machine',
+    retry: 'safe',
+    exit: 4,
+  },
+  NET_CONNECT_TIMEOUT: {
+    sqlstate: '08001',
+    severity: 'FATAL',
+    message: 'could not connect to {address} within {timeoutMs} ms',
+    hint: 'check the address and the firewall, or raise the connect time-out',
+    retry: 'safe',
+    exit: 4,
+  },
+  NET_HOST_UNKNOWN: {
+    sqlstate: '08001',
+    severity: 'FATAL',
+    message: 'could not resolve host name "{host}": {reason}',
+    hint: 'check the spelling of the host and the name service',
+    retry: 'safe',
+    exit: 4,
+  },
+  NET_LISTEN_FAILED: {
+    sqlstate: '55006',
+    severity: 'FATAL',
+    message: 'could not listen on {address}: {reason}',
+    hint: 'choose another address or port, or stop the process that uses it',
+    exit: 3,
+  },
+  NET_TLS_FAILED: {
+    sqlstate: '08001',
+    severity: 'FATAL',
+    message: 'could not set up TLS: {reason}',
+    hint: 'check the certificates, and that both sides allow TLS 1.2 or newer',
+    retry: 'safe',
+    exit: 4,
+  },
 } as const satisfies Record<string, CatalogueEntry>

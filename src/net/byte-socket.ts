@@ -1,0 +1,227 @@
+/**
+ * One stream socket, TCP or Unix, plain or TLS: bytes in, bytes out, back-pressure both ways.
+ * Knows nothing of frames. Reads into reused memory (read-buffer.ts); never copies what it forwards.
+ */
+import type { Socket } from 'node:net'
+import { systemClock, type Timer } from '../base/clock.js'
+import { noteHeld, type ReadBuffer } from './read-buffer.js'
+
+export interface ByteSocket {
+  /** Each read. The chunk is borrowed: its memory is reused after the call returns. Reading starts when this is first set. */
+  onChunk: (chunk: Buffer) => void
+  /** After a `write` that returned false: the queue is empty again. */
+  onDrain: () => void
+  /** Once, when the socket is gone, whoever ended it; with the error when there was one. */
+  onClose: (error?: Error) => void
+  /**
+   * Queues bytes; they may be a chunk just borrowed from another socket. False: wait for `onDrain` (the bytes are queued all the same).
+   * Does nothing on a socket that has ended.
+   */
+  write(buffer: Buffer): boolean
+  /** Bytes queued that the kernel has not taken. */
+  readonly writableLength: number
+  /** Stops reading from the kernel until `resume`. */
+  pause(): void
+  resume(): void
+  /** Sends what is queued, then FIN; what still arrives is dropped. */
+  end(last?: Buffer): void
+  /** Drops the queue and closes now. */
+  destroy(): void
+  /** `[local]` for a Unix socket. */
+  readonly remoteAddress: string
+  readonly remotePort: number
+  readonly encrypted: boolean
+}
+
+/** Queue length from which `write` says false. */
+export const WRITE_HIGH_WATER_BYTES = 65_536
+/** How long an ended socket waits for the other side's FIN. */
+const LINGER_MS = 5000
+
+export const LOCAL_ADDRESS = '[local]'
+
+const ignore = (): void => undefined
+
+/** Options of `new net.Socket` and `net.connect` that read into a ReadBuffer. */
+export interface OnRead {
+  buffer: () => Buffer
+  callback: (size: number, memory: Uint8Array) => boolean
+}
+
+export class NodeByteSocket implements ByteSocket {
+  onDrain: () => void = ignore
+  onClose: (error?: Error) => void = ignore
+  readonly #reader: ReadBuffer | undefined
+  #socket: Socket | undefined
+  #onChunk: ((chunk: Buffer) => void) | undefined
+  #paused = false
+  #ended = false
+  #closed = false
+  #wantsDrain = false
+  #error: Error | undefined
+  #linger: Timer | undefined
+  /** What Node read although paused: its streams can start a read a tick after they were stopped. */
+  #kept: Buffer | undefined
+  #closeWaits = false
+  #remoteAddress: string = LOCAL_ADDRESS
+  #remotePort = 0
+  readonly #encrypted: boolean
+
+  /** `reader` when the socket reads through `onread` (see `onReadOf`); else its 'data' events are used. */
+  constructor(options: { reader?: ReadBuffer; encrypted?: boolean } = {}) {
+    this.#reader = options.reader
+    this.#encrypted = options.encrypted ?? false
+  }
+
+  /** The `onread` option for a net.Socket that belongs to this one. */
+  get onRead(): OnRead {
+    const reader = this.#reader as ReadBuffer
+    const take = (chunk: Buffer) => this.#take(chunk)
+    return {
+      buffer: () => reader.next(),
+      callback: (size, memory) => {
+        reader.lend(size, memory as Buffer, take)
+        return true
+      },
+    }
+  }
+
+  /** Binds the Node socket, connected and paused. Called once. */
+  attach(socket: Socket): void {
+    this.#socket = socket
+    this.#remoteAddress = socket.remoteAddress ?? LOCAL_ADDRESS
+    this.#remotePort = socket.remotePort ?? 0
+    if (!this.#reader) socket.on('data', this.#onData)
+    socket.pause()
+    socket.on('error', this.#onError)
+    socket.on('drain', this.#onDrainEvent)
+    socket.on('close', this.#onCloseEvent)
+    // The peer's FIN shows while we wait for data only when someone consumes the end of the stream.
+    socket.on('end', ignore)
+    if (this.#onChunk && !this.#paused) socket.resume()
+  }
+
+  /** Takes the Node socket away, paused; this object is then dead and calls nothing any more. */
+  detach(): Socket | undefined {
+    const socket = this.#socket
+    if (!socket || this.#closed) return undefined
+    // Bytes read but not delivered would be lost to the new owner; before a TLS handshake they are an attack.
+    if (this.#kept) this.destroy()
+    if (socket.destroyed) return undefined
+    socket.pause()
+    socket.off('data', this.#onData)
+    socket.off('error', this.#onError)
+    socket.off('drain', this.#onDrainEvent)
+    socket.off('close', this.#onCloseEvent)
+    socket.off('end', ignore)
+    this.#socket = undefined
+    this.#ended = true
+    this.#closed = true
+    return socket
+  }
+
+  get onChunk(): (chunk: Buffer) => void {
+    return this.#onChunk ?? ignore
+  }
+
+  set onChunk(use: (chunk: Buffer) => void) {
+    const first = this.#onChunk === undefined
+    this.#onChunk = use
+    if (first && !this.#paused) this.#socket?.resume()
+  }
+
+  get writableLength(): number {
+    return this.#socket?.writableLength ?? 0
+  }
+
+  get remoteAddress(): string {
+    return this.#remoteAddress
+  }
+
+  get remotePort(): number {
+    return this.#remotePort
+  }
+
+  get encrypted(): boolean {
+    return this.#encrypted
+  }
+
+  write(buffer: Buffer): boolean {
+    const socket = this.#socket
+    if (this.#ended || !socket || socket.destroyed || buffer.length === 0) return true
+    const below = socket.write(buffer)
+    const queued = socket.writableLength
+    if (queued === 0) return true
+    noteHeld(buffer)
+    if (below) return true
+    this.#wantsDrain = true
+    return false
+  }
+
+  pause(): void {
+    if (this.#paused) return
+    this.#paused = true
+    if (!this.#ended) this.#socket?.pause()
+  }
+
+  resume(): void {
+    if (!this.#paused) return
+    this.#paused = false
+    if (!this.#onChunk) return
+    const kept = this.#kept
+    this.#kept = undefined
+    if (kept) this.#take(kept)
+    if (this.#closeWaits) this.#onCloseEvent()
+    else if (!this.#paused) this.#socket?.resume()
+  }
+
+  end(last?: Buffer): void {
+    if (this.#ended || !this.#socket) return
+    if (last) this.write(last)
+    this.#ended = true
+    this.#kept = undefined
+    this.#socket.end()
+    // Reading on keeps unread input from turning our FIN into a reset, which could take the last message with it.
+    this.#socket.resume()
+    this.#linger = systemClock.after(LINGER_MS, () => this.destroy())
+  }
+
+  destroy(): void {
+    this.#ended = true
+    this.#kept = undefined
+    this.#socket?.destroy()
+    if (this.#closeWaits) this.#onCloseEvent()
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#ended) return
+    if (!this.#paused && this.#onChunk) {
+      this.#onChunk(chunk)
+      return
+    }
+    this.#kept = this.#kept ? Buffer.concat([this.#kept, chunk]) : Buffer.from(chunk)
+    this.#socket?.pause()
+  }
+
+  readonly #onData = (chunk: Buffer): void => this.#take(chunk)
+
+  readonly #onError = (error: Error): void => {
+    this.#error ??= error
+  }
+
+  readonly #onDrainEvent = (): void => {
+    if (!this.#wantsDrain) return
+    this.#wantsDrain = false
+    if (!this.#ended) this.onDrain()
+  }
+
+  readonly #onCloseEvent = (): void => {
+    if (this.#closed) return
+    this.#closeWaits = this.#kept !== undefined
+    if (this.#closeWaits) return
+    this.#closed = true
+    this.#ended = true
+    this.#linger?.cancel()
+    this.onClose(this.#error)
+  }
+}
