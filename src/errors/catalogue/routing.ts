@@ -1,3 +1,103 @@
 import type { CatalogueEntry } from '../catalogue-entry.js'
 
-export const routingErrors = {} as const satisfies Record<string, CatalogueEntry>
+export const routingErrors = {
+  KEY_INVALID: {
+    sqlstate: '22P02',
+    message: 'invalid input syntax for type {type}: "{value}"',
+    exit: 5,
+  },
+  KEY_OUT_OF_RANGE: {
+    sqlstate: '22003',
+    message: 'value "{value}" is out of range for type {type}',
+    exit: 5,
+  },
+  KEY_DATE_OUT_OF_RANGE: {
+    sqlstate: '22008',
+    message: 'date/time field value out of range: "{value}"',
+    exit: 5,
+  },
+  KEY_AMBIGUOUS: {
+    sqlstate: '22P02',
+    message: 'cannot place sharding key of type {type} written as "{value}"',
+    hint: '{advice}',
+    exit: 5,
+  },
+  KEY_BINARY_INVALID: {
+    sqlstate: '22P03',
+    message: 'incorrect binary data format for sharding key of type {type}',
+    exit: 5,
+  },
+  KEY_UNMAPPED: {
+    sqlstate: '23514',
+    message: 'no shard is configured for value "{value}" of sharding key "{column}"',
+    hint: 'map the value in [[sharded_mappings]], or give the mapping a default',
+    exit: 5,
+  },
+  KEY_NULL: {
+    sqlstate: '23514',
+    message: 'no shard is configured for NULL in sharding key "{column}"',
+    hint: 'map NULL in [[sharded_mappings]], or give the mapping a default',
+    exit: 5,
+  },
+  KEY_HASHER_TYPE: {
+    sqlstate: '0A000',
+    message: 'hasher sha1 cannot be used for sharding key "{column}" of type {type}',
+    hint: 'use bigint, integer, smallint, uuid, text, varchar or bpchar, or hasher postgres',
+    exit: 3,
+  },
+  STATEMENT_TOO_LONG: {
+    sqlstate: '54000',
+    message: 'statement of {size} characters is longer than the {limit} that can be routed',
+    hint: 'load large data with COPY, or send it in several statements',
+    exit: 5,
+  },
+  STATEMENT_TOO_COMPLEX: {
+    sqlstate: '54001',
+    message: 'statement is nested too deeply to be routed',
+    hint: 'write the expression with fewer levels of parentheses',
+    exit: 5,
+  },
+  ROUTE_UNSUPPORTED: {
+    sqlstate: '0A000',
+    message: '{what} over several shards is not supported',
+    hint: '{advice}',
+    exit: 5,
+  },
+  ROUTE_KEY_MISSING: {
+    sqlstate: '0A000',
+    message: 'the sharding key "{column}" of table "{table}" has no value in this INSERT',
+    hint: 'name the column and give it a literal or a parameter',
+    exit: 5,
+  },
+  ROUTE_KEY_UPDATE: {
+    sqlstate: '0A000',
+    message: 'changing the sharding key "{column}" of table "{table}" is not supported',
+    hint: 'delete the row and insert it with the new key',
+    exit: 5,
+  },
+  ROUTE_CONSTRAINT: {
+    sqlstate: '0A000',
+    message:
+      'constraint "{constraint}" of sharded table "{table}" cannot be kept over several shards',
+    hint: 'add the sharding key to it, or name it in local_constraints when holding per shard is enough',
+    exit: 5,
+  },
+  ROUTE_RELATION_UNKNOWN: {
+    sqlstate: '42P01',
+    message: 'relation "{relation}" does not exist',
+    hint: 'when it was just created past the proxy, send RELOAD to the admin database',
+    exit: 5,
+  },
+  ROUTE_HINT_INVALID: {
+    sqlstate: '22023',
+    message: 'routing hint {hint} is not valid: {reason}',
+    hint: 'write /* pgshard_shard: 0 */, /* pgshard_sharding_key: value */ or /* pgshard_role: primary */',
+    exit: 5,
+  },
+  ROUTE_HINT_CONTRADICTS: {
+    sqlstate: '22023',
+    message: 'the routing hint names shard {hinted}, but the statement needs shard {needed}',
+    hint: 'take the hint out, or make it agree with the sharding key in the statement',
+    exit: 5,
+  },
+} as const satisfies Record<string, CatalogueEntry>

@@ -1,0 +1,247 @@
+/**
+ * Reads one value of a key type from its text or binary form, then hashes it as PostgreSQL's partitions do, or hands it
+ * out for comparing. One reader holds one value at a time; bytes given to it are borrowed until the next call.
+ */
+import { createHash } from 'node:crypto'
+import { engineError } from '../errors/engine-error.js'
+import { hashBytes, hashInt32, hashInt64, hashNumeric, hashSpecialNumeric } from './hash.js'
+import {
+  integerWords,
+  readIntegerBinary,
+  readIntegerText,
+  wordsAsValue,
+  wordsFit,
+} from './integer.js'
+import {
+  compareNumeric,
+  type NumericValue,
+  numericIdentity,
+  readNumericBinary,
+  readNumericText,
+} from './numeric.js'
+import { readDateText, readTimestampText, type TimeStatus } from './timestamp.js'
+import { readUuidText } from './uuid.js'
+
+/** Name of a type whose values can be sharding keys. */
+export type KeyTypeName =
+  | 'bigint'
+  | 'integer'
+  | 'smallint'
+  | 'uuid'
+  | 'text'
+  | 'varchar'
+  | 'bpchar'
+  | 'numeric'
+  | 'date'
+  | 'timestamp'
+  | 'timestamptz'
+
+/** A value taken out of a reader; compare with `KeyReader.compare` only. */
+export type KeyValue = number | bigint | string | NumericValue
+
+export interface KeyReader {
+  readonly type: KeyTypeName
+  /** @throws KEY_INVALID, KEY_OUT_OF_RANGE, KEY_AMBIGUOUS */
+  readText(bytes: Buffer, from: number, to: number): void
+  /** @throws KEY_BINARY_INVALID */
+  readBinary(bytes: Buffer, from: number, to: number): void
+  /** Hashes the value read into `partitionHash` of hash.ts. */
+  hash(): void
+  value(): KeyValue
+  /** PgDog's sha1 hash of the value read: the last four bytes of the digest. */
+  sha1(): number
+  /** Order of the type's btree class; text by bytes (collation "C"). */
+  compare(a: KeyValue, b: KeyValue): number
+  /** Equal strings for equal values. */
+  identity(value: KeyValue): string
+}
+
+const shown = (bytes: Buffer, from: number, to: number): string =>
+  bytes.toString('utf8', from, Math.min(to, from + 64))
+
+function invalid(type: KeyTypeName, value: string): Error {
+  return engineError('KEY_INVALID', { type, value })
+}
+
+const binaryInvalid = (type: KeyTypeName): Error => engineError('KEY_BINARY_INVALID', { type })
+
+const comparePlain = (a: KeyValue, b: KeyValue): number => (a < b ? -1 : a > b ? 1 : 0)
+
+const lastWord = (digest: Buffer): number => digest.readUInt32BE(digest.length - 4)
+
+const sizes = { smallint: 2, integer: 4, bigint: 8 } as const
+
+function integerReader(type: 'bigint' | 'integer' | 'smallint'): KeyReader {
+  const size = sizes[type]
+  const words = new Int32Array(2)
+  const keep = (): void => {
+    words[0] = integerWords[0]!
+    words[1] = integerWords[1]!
+  }
+  const value = (): number | bigint => {
+    integerWords[0] = words[0]!
+    integerWords[1] = words[1]!
+    return wordsAsValue()
+  }
+  return {
+    type,
+    readText(bytes, from, to) {
+      const status = readIntegerText(bytes, from, to, size)
+      if (status === 'syntax') throw invalid(type, shown(bytes, from, to))
+      if (status === 'range') {
+        throw engineError('KEY_OUT_OF_RANGE', { type, value: shown(bytes, from, to) })
+      }
+      keep()
+    },
+    readBinary(bytes, from, to) {
+      if (!readIntegerBinary(bytes, from, to) || !wordsFit(size)) throw binaryInvalid(type)
+      keep()
+    },
+    hash: () => hashInt64(words[0]!, words[1]!),
+    value,
+    sha1: () => lastWord(createHash('sha1').update(String(value())).digest()),
+    compare: comparePlain,
+    identity: String,
+  }
+}
+
+function uuidReader(): KeyReader {
+  const own = Buffer.alloc(16)
+  return {
+    type: 'uuid',
+    readText(bytes, from, to) {
+      if (!readUuidText(bytes, from, to, own)) throw invalid('uuid', shown(bytes, from, to))
+    },
+    readBinary(bytes, from, to) {
+      if (to - from !== 16) throw binaryInvalid('uuid')
+      bytes.copy(own, 0, from, to)
+    },
+    hash: () => hashBytes(own, 0, 16),
+    value: () => own.toString('hex'),
+    sha1: () => lastWord(createHash('sha1').update(own).digest()),
+    compare: comparePlain,
+    identity: String,
+  }
+}
+
+/** latin1 keeps one character a byte, so that strings compare as the bytes do. */
+function textReader(type: 'text' | 'varchar' | 'bpchar'): KeyReader {
+  let held: Buffer = Buffer.alloc(0)
+  let start = 0
+  let end = 0
+  const read = (bytes: Buffer, from: number, to: number): void => {
+    held = bytes
+    start = from
+    end = to
+    if (type === 'bpchar') while (end > start && bytes[end - 1] === 32) end--
+  }
+  return {
+    type,
+    readText: read,
+    readBinary: read,
+    hash: () => hashBytes(held, start, end),
+    value: () => held.toString('latin1', start, end),
+    sha1: () => lastWord(createHash('sha1').update(held.subarray(start, end)).digest()),
+    compare: comparePlain,
+    identity: String,
+  }
+}
+
+const noSha1 = (type: KeyTypeName) => (): never => {
+  throw engineError('KEY_HASHER_TYPE', { type, column: '' })
+}
+
+function numericReader(): KeyReader {
+  let held: NumericValue = { kind: 'finite', negative: false, weight: 0, digits: [] }
+  return {
+    type: 'numeric',
+    readText(bytes, from, to) {
+      const text = bytes.toString('latin1', from, to)
+      const value = readNumericText(text)
+      if (value === 'syntax') throw invalid('numeric', shown(bytes, from, to))
+      if (value === 'range') {
+        throw engineError('KEY_OUT_OF_RANGE', { type: 'numeric', value: text.slice(0, 64) })
+      }
+      held = value
+    },
+    readBinary(bytes, from, to) {
+      const value = readNumericBinary(bytes, from, to)
+      if (!value) throw binaryInvalid('numeric')
+      held = value
+    },
+    hash: () =>
+      held.kind === 'finite' ? hashNumeric(held.digits, held.weight) : hashSpecialNumeric(),
+    value: () => held,
+    sha1: noSha1('numeric'),
+    compare: (a, b) => compareNumeric(a as NumericValue, b as NumericValue),
+    identity: (value) => numericIdentity(value as NumericValue),
+  }
+}
+
+const advice = {
+  date: 'write dates as YYYY-MM-DD, infinity or -infinity',
+  timestamp: 'write timestamps as YYYY-MM-DD HH:MM:SS, infinity or -infinity',
+  timestamptz: 'write timestamps with their zone as YYYY-MM-DD HH:MM:SS+00, infinity or -infinity',
+} as const
+
+const readTime = {
+  date: readDateText,
+  timestamp: (text: string) => readTimestampText(text, false),
+  timestamptz: (text: string) => readTimestampText(text, true),
+} as const
+
+function refuseTime(type: keyof typeof advice, status: TimeStatus, value: string): never {
+  if (status === 'range') throw engineError('KEY_DATE_OUT_OF_RANGE', { value })
+  throw engineError('KEY_AMBIGUOUS', { type, value, advice: advice[type] })
+}
+
+function timeReader(type: 'date' | 'timestamp' | 'timestamptz'): KeyReader {
+  const words = new Int32Array(2)
+  const size = type === 'date' ? 4 : 8
+  const keep = (): void => {
+    words[0] = integerWords[0]!
+    words[1] = integerWords[1]!
+  }
+  return {
+    type,
+    readText(bytes, from, to) {
+      const status = readTime[type](bytes.toString('latin1', from, to))
+      if (status !== 'ok') refuseTime(type, status, shown(bytes, from, to))
+      keep()
+    },
+    readBinary(bytes, from, to) {
+      if (to - from !== size || !readIntegerBinary(bytes, from, to)) throw binaryInvalid(type)
+      keep()
+    },
+    hash: () => (type === 'date' ? hashInt32(words[1]!) : hashInt64(words[0]!, words[1]!)),
+    value: () => {
+      integerWords[0] = words[0]!
+      integerWords[1] = words[1]!
+      return wordsAsValue()
+    },
+    sha1: noSha1(type),
+    compare: comparePlain,
+    identity: String,
+  }
+}
+
+export function makeKeyReader(type: KeyTypeName): KeyReader {
+  switch (type) {
+    case 'bigint':
+    case 'integer':
+    case 'smallint':
+      return integerReader(type)
+    case 'uuid':
+      return uuidReader()
+    case 'text':
+    case 'varchar':
+    case 'bpchar':
+      return textReader(type)
+    case 'numeric':
+      return numericReader()
+    case 'date':
+    case 'timestamp':
+    case 'timestamptz':
+      return timeReader(type)
+  }
+}

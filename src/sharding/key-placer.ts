@@ -1,0 +1,188 @@
+/**
+ * Sharding key → shard, for one sharded table: hash, list or range, from text or binary form.
+ * The same rule for SQL, COPY and replication. NULL in a hash table goes to the shard of hash 0, as PARTITION BY HASH does.
+ */
+import { hashModulo } from '../datum/hash.js'
+import { type KeyReader, type KeyValue, makeKeyReader } from '../datum/key-reader.js'
+import { engineError } from '../errors/engine-error.js'
+import { allShards, type ShardId, type ShardSet, someShards } from './shard-set.js'
+import type { HashPlacement, ListPlacement, RangePlacement, ShardedTable } from './sharded-table.js'
+
+/** Bytes given are borrowed for the call. */
+export interface KeyPlacer {
+  readonly table: ShardedTable
+  /** @throws KEY_NULL when NULL is not mapped. */
+  ofNull(): ShardId
+  /**
+   * bytes[start, end) in the text input form of the key type, UTF-8.
+   * @throws KEY_INVALID, KEY_OUT_OF_RANGE, KEY_AMBIGUOUS (22P02, 22003), KEY_UNMAPPED (23514)
+   */
+  ofText(bytes: Buffer, start: number, end: number): ShardId
+  /** @throws KEY_BINARY_INVALID (22P03), KEY_UNMAPPED (23514) */
+  ofBinary(bytes: Buffer, start: number, end: number): ShardId
+  /** As `ofText`. */
+  ofString(text: string): ShardId
+  /** Shards that may hold keys between two bounds in text form; only range placement narrows. */
+  ofRange(low: RangeBound | undefined, high: RangeBound | undefined): ShardSet
+}
+
+export interface RangeBound {
+  readonly value: string
+  readonly inclusive: boolean
+}
+
+type Place = (reader: KeyReader) => ShardId
+
+interface Placing {
+  readonly place: Place
+  readonly ofNull: () => ShardId
+  readonly ofRange?: KeyPlacer['ofRange']
+}
+
+const unmapped = (table: ShardedTable, reader: KeyReader): Error => {
+  const value = reader.value()
+  const text = typeof value === 'object' ? reader.identity(value) : String(value)
+  return engineError('KEY_UNMAPPED', { value: text.slice(0, 64), column: table.column })
+}
+
+const nullUnmapped = (table: ShardedTable): Error =>
+  engineError('KEY_NULL', { column: table.column })
+
+const sha1Types = new Set(['bigint', 'integer', 'smallint', 'uuid', 'text', 'varchar', 'bpchar'])
+
+function placeByHash(table: ShardedTable, placement: HashPlacement): Placing {
+  const { buckets } = placement
+  const map = placement.bucketMap
+  const ofNull = (): ShardId => map[0]!
+  if (placement.hasher === 'postgres') {
+    return {
+      ofNull,
+      place: (reader) => {
+        reader.hash()
+        return map[hashModulo(buckets)]!
+      },
+    }
+  }
+  if (!sha1Types.has(table.keyType)) {
+    throw engineError('KEY_HASHER_TYPE', { type: table.keyType, column: table.column })
+  }
+  return { ofNull, place: (reader) => map[reader.sha1() % buckets]! }
+}
+
+function readString(reader: KeyReader, text: string): KeyValue {
+  const bytes = Buffer.from(text)
+  reader.readText(bytes, 0, bytes.length)
+  return reader.value()
+}
+
+function placeByList(table: ShardedTable, placement: ListPlacement, own: KeyReader): Placing {
+  const shards = new Map<string, ShardId>()
+  let shardOfNull = placement.fallback
+  for (const entry of placement.entries) {
+    for (const value of entry.values) {
+      if (value === null) shardOfNull = entry.shard
+      else {
+        const identity = own.identity(readString(own, value))
+        if (!shards.has(identity)) shards.set(identity, entry.shard)
+      }
+    }
+  }
+  return {
+    ofNull: () => {
+      if (shardOfNull === undefined) throw nullUnmapped(table)
+      return shardOfNull
+    },
+    place: (reader) => {
+      const shard = shards.get(reader.identity(reader.value())) ?? placement.fallback
+      if (shard === undefined) throw unmapped(table, reader)
+      return shard
+    },
+  }
+}
+
+interface Range {
+  readonly start: KeyValue | undefined
+  readonly end: KeyValue | undefined
+  readonly shard: ShardId
+}
+
+/** The server's order of text is its collation's, which we do not know: only equality is used there. */
+const ordersAsServer = (table: ShardedTable): boolean =>
+  !['text', 'varchar', 'bpchar'].includes(table.keyType)
+
+function placeByRange(table: ShardedTable, placement: RangePlacement, own: KeyReader): Placing {
+  const read = (text: string | undefined): KeyValue | undefined =>
+    text === undefined ? undefined : readString(own, text)
+  const ranges: readonly Range[] = placement.entries.map((entry) => ({
+    start: read(entry.start),
+    end: read(entry.end),
+    shard: entry.shard,
+  }))
+  const holds = (range: Range, value: KeyValue): boolean =>
+    (range.start === undefined || own.compare(value, range.start) >= 0) &&
+    (range.end === undefined || own.compare(value, range.end) < 0)
+  return {
+    ofNull: () => {
+      if (placement.fallback === undefined) throw nullUnmapped(table)
+      return placement.fallback
+    },
+    place: (reader) => {
+      const value = reader.value()
+      for (const range of ranges) if (holds(range, value)) return range.shard
+      if (placement.fallback === undefined) throw unmapped(table, reader)
+      return placement.fallback
+    },
+    ofRange: (low, high) => {
+      if (!ordersAsServer(table)) return allShards
+      const from = low && readString(own, low.value)
+      const to = high && readString(own, high.value)
+      const touched = ranges.filter(
+        (range) =>
+          (to === undefined ||
+            range.start === undefined ||
+            own.compare(range.start, to) < (high!.inclusive ? 1 : 0)) &&
+          (from === undefined || range.end === undefined || own.compare(from, range.end) < 0),
+      )
+      const shards = touched.map((range) => range.shard)
+      return someShards(placement.fallback === undefined ? shards : [...shards, placement.fallback])
+    },
+  }
+}
+
+function placingOf(table: ShardedTable, reader: KeyReader): Placing {
+  switch (table.placement.kind) {
+    case 'hash':
+      return placeByHash(table, table.placement)
+    case 'list':
+      return placeByList(table, table.placement, reader)
+    case 'range':
+      return placeByRange(table, table.placement, reader)
+  }
+}
+
+/** @throws KEY_HASHER_TYPE for a hasher that does not know the type; KEY_INVALID for a mapping's own bad value. */
+export function makeKeyPlacer(table: ShardedTable): KeyPlacer {
+  const reader = makeKeyReader(table.keyType)
+  const { place, ofNull, ofRange } = placingOf(table, reader)
+  const scratch = Buffer.alloc(256)
+  return {
+    table,
+    ofNull,
+    ofText(bytes, start, end) {
+      reader.readText(bytes, start, end)
+      return place(reader)
+    },
+    ofBinary(bytes, start, end) {
+      reader.readBinary(bytes, start, end)
+      return place(reader)
+    },
+    ofString(text) {
+      if (text.length > 80) {
+        const bytes = Buffer.from(text)
+        reader.readText(bytes, 0, bytes.length)
+      } else reader.readText(scratch, 0, scratch.write(text, 'utf8'))
+      return place(reader)
+    },
+    ofRange: ofRange ?? (() => allShards),
+  }
+}
