@@ -1,0 +1,44 @@
+/** One statement over pg, rows as PostgreSQL's text. Type parsers of pg are never used: they lose precision. */
+import type pg from 'pg'
+import { clientWhere } from './connect.js'
+import { serverFailure } from './server-error.js'
+
+export type TextRow = Record<string, string | null>
+
+const asText = { getTypeParser: () => (value: string) => value }
+
+/** Runs `sql`; every value of a row is text or null. Rejects with an EngineError that names the server. */
+export async function adminQuery(
+  client: pg.Client,
+  sql: string,
+  parameters: readonly (string | number | boolean | null)[] = [],
+): Promise<TextRow[]> {
+  try {
+    const config = { text: sql, types: asText as unknown as pg.CustomTypesConfig }
+    // Without parameters the simple protocol is used, so that several statements may be given.
+    const result = (await client.query(
+      parameters.length === 0 ? config : { ...config, values: [...parameters] },
+    )) as pg.QueryResult<TextRow> | pg.QueryResult<TextRow>[]
+    return Array.isArray(result) ? (result.at(-1)?.rows ?? []) : result.rows
+  } catch (error) {
+    throw serverFailure(error, clientWhere(client))
+  }
+}
+
+/** Runs `work` inside BEGIN … COMMIT; rolls back when it throws. */
+export async function inTransaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+  await adminQuery(client, 'begin')
+  try {
+    const result = await work()
+    await adminQuery(client, 'commit')
+    return result
+  } catch (error) {
+    await client.query('rollback').catch(() => undefined)
+    throw error
+  }
+}
+
+/** Ends a client; one that does not answer is cut off. */
+export async function closePg(client: pg.Client): Promise<void> {
+  await client.end().catch(() => undefined)
+}
