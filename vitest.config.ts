@@ -1,13 +1,17 @@
 import { defineConfig } from 'vitest/config'
 
 /** One project a suite; `scripts/run-tests.mjs` runs them with their budgets. */
-const suite = (name: string, options: { seconds?: number; files?: boolean } = {}) => ({
+const suite = (
+  name: string,
+  options: { seconds?: number; files?: boolean; servers?: boolean } = {},
+) => ({
   test: {
     name,
     include: [`test/${name}/**/*.test.ts`],
     testTimeout: (options.seconds ?? 5) * 1000,
     hookTimeout: 120_000,
     fileParallelism: options.files ?? true,
+    ...(options.servers ? { globalSetup: ['test/support/global-setup.ts'] } : {}),
   },
 })
 
@@ -18,10 +22,10 @@ export default defineConfig({
       suite('unit'),
       suite('property', { seconds: 60 }),
       suite('rules', { seconds: 60 }),
-      suite('db', { seconds: 60 }),
-      suite('oracle', { seconds: 300 }),
-      suite('cli', { seconds: 60 }),
-      suite('scenario', { seconds: 300, files: false }),
+      suite('db', { seconds: 60, servers: true }),
+      suite('oracle', { seconds: 300, servers: true }),
+      suite('cli', { seconds: 60, servers: true }),
+      suite('scenario', { seconds: 300, files: false, servers: true }),
     ],
   },
 })

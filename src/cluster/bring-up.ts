@@ -163,19 +163,20 @@ async function prepare(site: Site, primary: InstanceState): Promise<void> {
     await ask(state, primary, `CREATE DATABASE "${state.database.replaceAll('"', '""')}"`)
 }
 
-/** @throws CLUSTER_REPLICA */
+/** Until every replica streams and has what the primary had when we asked. @throws CLUSTER_REPLICA */
 async function waitForStreaming(site: Site, primary: InstanceState): Promise<void> {
   const { state, clock } = site
   const names = replicasOf(state, primary.shard).map(({ name }) => name)
   if (names.length === 0) return
+  const [now] = await ask(state, primary, 'SELECT pg_current_wal_lsn()::text AS lsn')
   const deadline = clock.monotonicMs() + STREAMING_DEADLINE_MS
   while (clock.monotonicMs() < deadline) {
     const rows = await ask(
       state,
       primary,
-      `SELECT application_name FROM pg_stat_replication
-       WHERE state = 'streaming' AND application_name = ANY($1) AND replay_lsn IS NOT NULL`,
-      [names],
+      `SELECT FROM pg_stat_replication
+       WHERE state = 'streaming' AND application_name = ANY($1) AND replay_lsn >= $2::pg_lsn`,
+      [names, now?.['lsn']],
     )
     if (rows.length === names.length) return
     await clock.sleep(20)
