@@ -1,3 +1,72 @@
 import type { CatalogueEntry } from '../catalogue-entry.js'
 
-export const poolErrors = {} as const satisfies Record<string, CatalogueEntry>
+/** No server for you now. Messages name host and port, never a password. */
+export const poolErrors = {
+  POOL_CHECKOUT_TIMEOUT: {
+    sqlstate: '53300',
+    message:
+      'timed out after {timeoutMs} ms waiting for a server connection to {address} ({lent} of {maxSize} in use, {waiting} waiting)',
+    hint: 'raise default_pool_size or checkout_timeout, or shorten transactions; SHOW CLIENTS on the admin database says who holds servers',
+    retry: 'safe',
+  },
+  POOL_CHECKOUT_ABORTED: {
+    sqlstate: '57014',
+    message: 'canceling statement due to user request',
+    retry: 'safe',
+  },
+  POOL_CHECKOUT_ENDED: {
+    sqlstate: 'XX000',
+    message: 'a server was given back twice',
+    hint: 'please report this with the log of pgshard',
+  },
+  POOL_CONNECT_FAILED: {
+    sqlstate: '08001',
+    message: 'could not connect to {what} at {address}: {reason}',
+    hint: 'check that PostgreSQL runs there and accepts user "{user}" on database "{database}"',
+    retry: 'safe',
+    exit: 4,
+  },
+  POOL_CONNECT_TIMEOUT: {
+    sqlstate: '08001',
+    message: 'could not connect to {what} at {address} within {timeoutMs} ms',
+    hint: 'check the network path and that PostgreSQL runs there, or raise connect_timeout',
+    retry: 'safe',
+    exit: 4,
+  },
+  POOL_OFFLINE: {
+    sqlstate: '57P03',
+    message: 'the pool of {address} is closed',
+    hint: 'the proxy is stopping, or a reload removed this database; connect again',
+    retry: 'safe',
+  },
+  POOL_ALL_REPLICAS_DOWN: {
+    sqlstate: '08001',
+    message: 'all hosts of {what} that may answer this are down: {hosts}',
+    hint: 'SHOW POOLS on the admin database says why each is banned or unhealthy',
+    retry: 'safe',
+  },
+  POOL_NO_PRIMARY: {
+    sqlstate: '57P03',
+    message: '{what} has no primary now: {hosts}',
+    hint: 'promote a replica; with role = "auto" pgshard notices within lsn_check_interval',
+    retry: 'safe',
+  },
+  POOL_HEALTHCHECK: {
+    sqlstate: '08006',
+    message: 'health check of {address} failed: {reason}',
+    hint: 'the server answers too slowly or not at all; healthcheck_timeout bounds the check',
+    retry: 'safe',
+  },
+  POOL_BANNED: {
+    sqlstate: '57P03',
+    message: 'the pool of {address} is banned by an operator',
+    hint: 'UNBAN on the admin database lifts it',
+    retry: 'safe',
+  },
+  POOL_NO_SUCH_SHARD: {
+    sqlstate: '22023',
+    message: 'database "{database}" has no shard {shard}',
+    hint: 'shards are numbered from 0 to {last}',
+    retry: 'safe',
+  },
+} as const satisfies Record<string, CatalogueEntry>

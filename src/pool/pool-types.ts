@@ -1,0 +1,89 @@
+/** What a pool is told and what it tells: plain shapes, no behaviour. */
+import type { Clock } from '../base/clock.js'
+
+/** Whether a resource that comes back may be lent again. */
+export type Condition = 'fit' | 'failed' | 'unfit'
+
+export interface ResourceKind<T> {
+  open(signal: AbortSignal): Promise<T>
+  /** Never throws. */
+  close(resource: T, why: string): void
+  condition(resource: T): Condition
+  /** True when the resource is good; bounded in time by itself; never rejects. */
+  check(resource: T): Promise<boolean>
+}
+
+export interface PoolLimits {
+  readonly minSize: number
+  readonly maxSize: number
+  /** Slots that only holders of other resources may take (hard-parts §3.4). */
+  readonly reservedForHolders: number
+  readonly checkoutTimeoutMs: number
+  readonly lifetimeMs: number
+  readonly lifetimeJitterMs: number
+  readonly idleTimeoutMs: number
+  /** A resource not checked for this long is checked before it is lent. */
+  readonly checkIntervalMs: number
+}
+
+export interface PoolEvents {
+  onOpenFailed(error: unknown): void
+  onOpened(): void
+  /** A resource was found broken, at check-in or by a check. */
+  onBroken(why: 'failed' | 'check'): void
+  timedOut(facts: { timeoutMs: number; lent: number; maxSize: number; waiting: number }): Error
+  offline(): Error
+}
+
+export interface PoolEnvironment {
+  readonly clock: Clock
+  /** 0 ≤ x < 1. */
+  readonly random: () => number
+}
+
+export interface PoolCounters {
+  opened: number
+  openFailed: number
+  closed: number
+  checkouts: number
+  /** Milliseconds that callers have waited, all together. */
+  waitMs: number
+  timedOut: number
+  outOfSync: number
+  forceClosed: number
+  failed: number
+  checks: number
+  checksFailed: number
+}
+
+export interface PoolSnapshot {
+  readonly idle: number
+  /** Lent, or being checked on the way to a caller. */
+  readonly lent: number
+  readonly opening: number
+  readonly total: number
+  readonly waiting: number
+  readonly maxWaitMs: number
+  readonly isPaused: boolean
+  readonly isOnline: boolean
+}
+
+export interface CheckoutRequest {
+  readonly signal?: AbortSignal
+  readonly isHolder?: boolean
+  readonly timeoutMs?: number
+}
+
+export const noCounters = (): PoolCounters => ({
+  opened: 0,
+  openFailed: 0,
+  closed: 0,
+  checkouts: 0,
+  waitMs: 0,
+  timedOut: 0,
+  outOfSync: 0,
+  forceClosed: 0,
+  failed: 0,
+  checks: 0,
+  checksFailed: 0,
+})

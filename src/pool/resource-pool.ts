@@ -1,0 +1,398 @@
+/**
+ * A pool of anything that is dear to open. Knows no PostgreSQL: `ResourceKind` says how to open, judge, check and close.
+ * An idle resource is lent synchronously; else callers queue. One resource is opened at a time, on demand (D165).
+ * Never lends one resource twice, never opens past `maxSize`, never blocks: between taking and bookkeeping there is no await.
+ */
+import type { Clock } from '../base/clock.js'
+import { engineError } from '../errors/engine-error.js'
+import type { Checkout } from './checkout.js'
+import { LentCount } from './lent-count.js'
+import { Opener } from './opener.js'
+import { type Entry, type Keeper, newEntry, PoolCheckout } from './pool-entry.js'
+import {
+  type CheckoutRequest,
+  noCounters,
+  type PoolCounters,
+  type PoolEnvironment,
+  type PoolEvents,
+  type PoolLimits,
+  type PoolSnapshot,
+  type ResourceKind,
+} from './pool-types.js'
+import { settle, startWait, type Waiter, WaitQueue } from './wait-queue.js'
+
+export class ResourcePool<T> implements Keeper<T> {
+  readonly counters: PoolCounters = noCounters()
+  readonly limits: PoolLimits
+  readonly #kind: ResourceKind<T>
+  readonly #events: PoolEvents
+  readonly #clock: Clock
+  readonly #random: () => number
+  readonly #entries = new Map<T, Entry<T>>()
+  readonly #idle: Entry<T>[] = []
+  readonly #queue = new WaitQueue<Checkout<T>>()
+  readonly #opener: Opener<T>
+  readonly #lent = new LentCount()
+  #isPaused = false
+  #isOnline = true
+  #heir: ResourcePool<T> | undefined
+
+  constructor(
+    kind: ResourceKind<T>,
+    limits: PoolLimits,
+    events: PoolEvents,
+    environment: PoolEnvironment,
+  ) {
+    this.#kind = kind
+    this.limits = limits
+    this.#events = events
+    this.#clock = environment.clock
+    this.#random = environment.random
+    this.#opener = new Opener({
+      clock: environment.clock,
+      open: (signal) => kind.open(signal),
+      onOpened: (resource) => this.#last().#adopt(resource),
+      onFailed: (error) => this.#openFailed(error),
+    })
+  }
+
+  get lent(): number {
+    return this.#lent.total
+  }
+
+  get isOnline(): boolean {
+    return this.#isOnline
+  }
+
+  snapshot(): PoolSnapshot {
+    const oldest = this.#queue.oldestSinceMs
+    return {
+      idle: this.#idle.length,
+      lent: this.#lent.total,
+      opening: this.#opener.isOpening ? 1 : 0,
+      total: this.#entries.size,
+      waiting: this.#queue.size,
+      maxWaitMs: oldest === undefined ? 0 : this.#clock.monotonicMs() - oldest,
+      isPaused: this.#isPaused,
+      isOnline: this.#isOnline,
+    }
+  }
+
+  /** Every live resource with what the pool knows of it. */
+  *resources(): Iterable<{ resource: T; isLent: boolean; ageMs: number; idleMs: number }> {
+    const now = this.#clock.monotonicMs()
+    for (const { resource, isLent, openedAtMs, usedAtMs } of this.#entries.values())
+      yield { resource, isLent, ageMs: now - openedAtMs, idleMs: isLent ? 0 : now - usedAtMs }
+  }
+
+  /** The last resource given back, when it may be lent at once: no queue ahead, no check due. */
+  tryCheckout(isHolder = false): Checkout<T> | undefined {
+    if (this.#isPaused || !this.#isOnline || !this.#mayGo(isHolder)) return undefined
+    if (this.#queue.holders > 0 || (!isHolder && this.#queue.others > 0)) return undefined
+    const entry = this.#idle.at(-1)
+    if (!entry) return undefined
+    const { checkIntervalMs } = this.limits
+    if (checkIntervalMs !== Number.POSITIVE_INFINITY) {
+      if (this.#clock.monotonicMs() - entry.checkedAtMs >= checkIntervalMs) return undefined
+    }
+    this.#idle.pop()
+    this.#lent.take(entry, isHolder)
+    return this.#lend(entry)
+  }
+
+  /**
+   * Waits for its turn; use `tryCheckout` first.
+   * @throws what `events.timedOut` and `events.offline` make, the error of opening when nothing is left to wait for, POOL_CHECKOUT_ABORTED
+   */
+  checkout(request: CheckoutRequest = {}): Promise<Checkout<T>> {
+    return new Promise((resolve, reject) => {
+      if (!this.#isOnline) return reject(this.#events.offline())
+      if (request.signal?.aborted) return reject(engineError('POOL_CHECKOUT_ABORTED'))
+      const waiter = startWait<Checkout<T>>({
+        clock: this.#clock,
+        isHolder: request.isHolder ?? false,
+        timeoutMs: request.timeoutMs ?? this.limits.checkoutTimeoutMs,
+        ...(request.signal ? { signal: request.signal } : {}),
+        resolve,
+        reject,
+        timedOut: (timeoutMs, waitedMs) => this.#last().#timedOut(timeoutMs, waitedMs),
+      })
+      this.#queue.push(waiter)
+      this.#serve()
+    })
+  }
+
+  /** Lends nothing and closes what is idle until `resume`; waiting callers stay in the queue (their time-outs run on). */
+  pause(): void {
+    this.#isPaused = true
+    this.closeIdle('the pool is paused')
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.#serve()
+  }
+
+  /** Resolves when nothing is lent. */
+  whenDrained(): Promise<void> {
+    return this.#lent.whenNone()
+  }
+
+  /** For ever: refuses callers, closes what is idle, and what is lent when it comes back. May be called twice. */
+  goOffline(): void {
+    if (!this.#isOnline) return
+    this.#isOnline = false
+    this.#opener.abort()
+    this.closeIdle('the pool is closed')
+    this.#rejectAll(this.#events.offline())
+  }
+
+  /** Closes what is idle now, and what is lent when it comes back (RECONNECT). */
+  recycle(why: string): void {
+    for (const entry of this.#entries.values()) if (entry.isLent) entry.isForceClosed = true
+    this.closeIdle(why)
+    this.#serve()
+  }
+
+  /** Closes what is idle; lent resources are judged when they come back. */
+  closeIdle(why: string): void {
+    for (const entry of this.#idle.splice(0)) this.#drop(entry, why)
+  }
+
+  /** The resource died by itself: an idle one leaves the pool, a lent one is judged when it comes back. */
+  forget(resource: T): void {
+    const entry = this.#entries.get(resource)
+    if (!entry || entry.isLent) return
+    this.#idle.splice(this.#idle.indexOf(entry), 1)
+    this.#drop(entry, 'closed by the server')
+    this.#serve()
+  }
+
+  /** Gives all resources and waiting callers to `heir` and goes offline; what is lent returns to `heir` (D190–D195). */
+  moveTo(heir: ResourcePool<T>): void {
+    for (const entry of this.#entries.values()) {
+      entry.keeper = heir
+      heir.#entries.set(entry.resource, entry)
+    }
+    heir.#idle.push(...this.#idle.splice(0))
+    this.#lent.moveTo(heir.#lent)
+    this.#entries.clear()
+    for (const waiter of this.#queue.takeAll()) heir.#queue.push(waiter)
+    this.#heir = heir
+    this.#isOnline = false
+    heir.#isPaused = heir.#isPaused || this.#isPaused
+    heir.maintain()
+  }
+
+  /** One beat (D161): old and surplus idle resources go, missing ones are opened. */
+  maintain(): void {
+    if (!this.#isOnline) return
+    const now = this.#clock.monotonicMs()
+    // From the bottom of the stack: the one that was not needed for the longest time goes first.
+    for (const entry of [...this.#idle]) {
+      const isOld = now >= entry.expiresAtMs
+      if (!isOld && !this.#isSurplus(entry, now)) continue
+      this.#idle.splice(this.#idle.indexOf(entry), 1)
+      this.#drop(entry, isOld ? 'too old' : 'not needed')
+    }
+    this.#serve()
+  }
+
+  #isSurplus(entry: Entry<T>, now: number): boolean {
+    const total = this.#entries.size
+    const { minSize, maxSize, idleTimeoutMs } = this.limits
+    return total > maxSize || (total > minSize && now - entry.usedAtMs >= idleTimeoutMs)
+  }
+
+  /** Checks the resource that was idle longest; undefined when none is idle. */
+  async checkIdle(): Promise<boolean | undefined> {
+    const entry = this.#idle.shift()
+    if (!entry) return undefined
+    this.#lent.take(entry, true)
+    const isGood = await this.#check(entry)
+    const pool = entry.keeper as ResourcePool<T>
+    pool.#afterCheck(entry, isGood)
+    pool.#serve()
+    return isGood
+  }
+
+  /** Used by checkouts: the tree of D167, in its order. */
+  checkIn(entry: Entry<T>): void {
+    this.#lent.untake(entry)
+    const now = this.#clock.monotonicMs()
+    const condition = this.#kind.condition(entry.resource)
+    if (condition === 'failed') {
+      this.counters.failed++
+      this.#drop(entry, 'failed')
+      this.#events.onBroken('failed')
+    } else if (!this.#isOnline || this.#isPaused) this.#drop(entry, 'the pool is not open')
+    else if (now >= entry.expiresAtMs) this.#drop(entry, 'too old')
+    else if (entry.isForceClosed || this.#entries.size > this.limits.maxSize) {
+      this.counters.forceClosed++
+      this.#drop(entry, 'to be replaced')
+    } else if (condition === 'unfit') {
+      this.counters.outOfSync++
+      this.#drop(entry, 'out of sync')
+    } else {
+      entry.usedAtMs = now
+      this.#putBack(entry)
+    }
+    this.#serve()
+  }
+
+  /** Used by checkouts. */
+  throwAway(entry: Entry<T>, why: string): void {
+    this.#lent.untake(entry)
+    if (this.#kind.condition(entry.resource) === 'failed') {
+      this.counters.failed++
+      this.#events.onBroken('failed')
+    } else this.counters.forceClosed++
+    this.#drop(entry, why)
+    this.#serve()
+  }
+
+  #mayGo(isHolder: boolean): boolean {
+    return isHolder || this.#lent.toOthers < this.limits.maxSize - this.limits.reservedForHolders
+  }
+
+  #timedOut(timeoutMs: number, waitedMs: number): Error {
+    this.counters.timedOut++
+    this.counters.waitMs += waitedMs
+    const { maxSize } = this.limits
+    const facts = { timeoutMs, lent: this.#lent.total, maxSize, waiting: this.#queue.size }
+    return this.#events.timedOut(facts)
+  }
+
+  #lend(entry: Entry<T>): Checkout<T> {
+    this.counters.checkouts++
+    return new PoolCheckout(entry)
+  }
+
+  /** Hands idle resources to those who wait, then sees whether more are needed. */
+  #serve(): void {
+    if (this.#isPaused || !this.#isOnline) return
+    while (this.#idle.length > 0) {
+      const waiter = this.#queue.shift(this.#mayGo(false))
+      if (!waiter) break
+      this.#hand(this.#idle.pop() as Entry<T>, waiter)
+    }
+    this.#openIfNeeded()
+  }
+
+  /** D168: who waits goes before the idle list. */
+  #putBack(entry: Entry<T>): void {
+    const canLend = !this.#isPaused && this.#isOnline
+    const waiter = canLend ? this.#queue.shift(this.#mayGo(false)) : undefined
+    if (waiter) this.#hand(entry, waiter)
+    else this.#idle.push(entry)
+  }
+
+  #hand(entry: Entry<T>, waiter: Waiter<Checkout<T>>): void {
+    this.#lent.take(entry, waiter.isHolder)
+    if (this.#clock.monotonicMs() - entry.checkedAtMs >= this.limits.checkIntervalMs) {
+      void this.#checkAndHand(entry, waiter)
+    } else this.#finish(entry, waiter)
+  }
+
+  async #checkAndHand(entry: Entry<T>, waiter: Waiter<Checkout<T>>): Promise<void> {
+    const isGood = await this.#check(entry)
+    const pool = entry.keeper as ResourcePool<T>
+    if (isGood && !waiter.isSettled && pool.#canLend(entry)) return pool.#finish(entry, waiter)
+    if (!waiter.isSettled) pool.#requeue(waiter)
+    pool.#afterCheck(entry, isGood)
+    pool.#serve()
+  }
+
+  #canLend(entry: Entry<T>): boolean {
+    return this.#isOnline && !this.#isPaused && !entry.isForceClosed
+  }
+
+  #requeue(waiter: Waiter<Checkout<T>>): void {
+    if (this.#isOnline) this.#queue.pushFront(waiter)
+    else if (settle(waiter)) waiter.reject(this.#events.offline())
+  }
+
+  #finish(entry: Entry<T>, waiter: Waiter<Checkout<T>>): void {
+    settle(waiter)
+    this.counters.waitMs += this.#clock.monotonicMs() - waiter.sinceMs
+    waiter.resolve(this.#lend(entry))
+  }
+
+  async #check(entry: Entry<T>): Promise<boolean> {
+    this.counters.checks++
+    const isGood = await this.#kind.check(entry.resource)
+    entry.checkedAtMs = this.#clock.monotonicMs()
+    if (!isGood) this.counters.checksFailed++
+    return isGood
+  }
+
+  #afterCheck(entry: Entry<T>, isGood: boolean): void {
+    this.#lent.untake(entry)
+    if (!isGood) {
+      this.#drop(entry, 'failed its check')
+      this.#events.onBroken('check')
+    } else if (this.#canLend(entry)) this.#putBack(entry)
+    else this.#drop(entry, 'to be replaced')
+  }
+
+  #drop(entry: Entry<T>, why: string): void {
+    this.#entries.delete(entry.resource)
+    this.counters.closed++
+    this.#kind.close(entry.resource, why)
+  }
+
+  #openIfNeeded(): void {
+    if (this.#opener.isOpening || this.#isPaused || !this.#isOnline) return
+    const total = this.#entries.size
+    if (total >= this.limits.maxSize) return
+    const isWanted = this.#queue.holders > 0 || (this.#queue.others > 0 && this.#mayGo(false))
+    // With nothing alive a caller's try is made at once; else, after a failure, on a later beat.
+    const mayTry = this.#opener.mayTry || (isWanted && total === 0)
+    if (mayTry && (isWanted || total < this.limits.minSize)) this.#opener.start()
+  }
+
+  /** The pool that stands for this one after reloads. */
+  #last(): ResourcePool<T> {
+    let pool: ResourcePool<T> = this
+    while (pool.#heir) pool = pool.#heir
+    return pool
+  }
+
+  #adopt(resource: T): void {
+    this.counters.opened++
+    if (!this.#isOnline || this.#isPaused || this.#entries.size >= this.limits.maxSize) {
+      this.counters.closed++
+      this.#kind.close(resource, 'not needed any more')
+      return
+    }
+    const jitterMs = (this.#random() * 2 - 1) * this.limits.lifetimeJitterMs
+    const now = this.#clock.monotonicMs()
+    const entry = newEntry(resource, this, now, now + this.limits.lifetimeMs + jitterMs)
+    this.#entries.set(resource, entry)
+    this.#events.onOpened()
+    this.#putBack(entry)
+    this.#serve()
+  }
+
+  #openFailed(error: unknown): void {
+    if (this.#heir) {
+      this.#heir.#serve()
+      return
+    }
+    this.counters.openFailed++
+    if (!this.#isOnline) return
+    this.#events.onOpenFailed(error)
+    // While something is alive it may come back and serve who waits; else waiting is in vain.
+    if (this.#entries.size > 0) return
+    this.#rejectAll(error)
+  }
+
+  #rejectAll(error: unknown): void {
+    const now = this.#clock.monotonicMs()
+    for (const waiter of this.#queue.takeAll()) {
+      if (!settle(waiter)) continue
+      this.counters.waitMs += now - waiter.sinceMs
+      waiter.reject(error)
+    }
+  }
+}
