@@ -1,12 +1,17 @@
 /**
  * Builds frames in one growing buffer; lengths are filled in at `end`.
+ * What cannot be written (a zero byte in a string, more than 65,535 items) is an error and leaves no half frame behind.
  *
  *   writer.begin(tag).int16(n).cstring(s).end()
  */
+import { engineError } from '../errors/engine-error.js'
+
 export class FrameWriter {
   #buffer: Buffer
   #used = 0
   #frameStart = -1
+  /** Where the open frame begins, its tag included. */
+  #opened = 0
 
   constructor(initialBytes = 256) {
     this.#buffer = Buffer.allocUnsafeSlow(initialBytes)
@@ -19,6 +24,7 @@ export class FrameWriter {
   /** Opens a frame with a tag. */
   begin(tag: number): this {
     this.#reserve(5)
+    this.#opened = this.#used
     this.#buffer[this.#used] = tag
     this.#frameStart = this.#used + 1
     this.#used += 5
@@ -28,6 +34,7 @@ export class FrameWriter {
   /** Opens a frame without a tag: startup packets and their kin. */
   beginUntagged(): this {
     this.#reserve(4)
+    this.#opened = this.#used
     this.#frameStart = this.#used
     this.#used += 4
     return this
@@ -52,6 +59,12 @@ export class FrameWriter {
     return this
   }
 
+  /** A count as Int16, unsigned as PostgreSQL reads it. @throws WIRE_BAD_FIELD past 65,535 */
+  count(value: number): this {
+    if (value > 0xffff) this.#refuse('count', String(value))
+    return this.int16(value)
+  }
+
   int32(value: number): this {
     this.#reserve(4)
     this.#used = this.#buffer.writeInt32BE(value | 0, this.#used)
@@ -71,8 +84,9 @@ export class FrameWriter {
     return this
   }
 
-  /** The string in UTF-8 and a zero byte. */
+  /** The string in UTF-8 and a zero byte. @throws WIRE_BAD_FIELD when the string has a zero byte itself */
   cstring(value: string): this {
+    if (value.includes('\0')) this.#refuse('string', 'it contains a zero byte')
     const length = Buffer.byteLength(value)
     this.#reserve(length + 1)
     this.#buffer.write(value, this.#used, length, 'utf8')
@@ -97,6 +111,17 @@ export class FrameWriter {
     const copy = Buffer.from(this.#buffer.subarray(0, this.#used))
     this.#used = 0
     return copy
+  }
+
+  #refuse(field: string, value: string): never {
+    const tag = this.#frameStart > this.#opened ? (this.#buffer[this.#opened] as number) : 0
+    this.#used = this.#opened
+    this.#frameStart = -1
+    throw engineError('WIRE_BAD_FIELD', {
+      tag: tag === 0 ? 'startup' : String.fromCharCode(tag),
+      field,
+      value,
+    })
   }
 
   #reserve(extraBytes: number): this {
