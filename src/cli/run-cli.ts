@@ -3,6 +3,7 @@
  * Must stay light: `pgshard --help` has 300 ms.
  */
 import { Config, flush, run } from '@oclif/core'
+import { nearest } from '../config/suggest.js'
 import { describeFailure, exitOf, failureJson, renderFailure } from './report-error.js'
 
 /** PgDog's verb → our command. */
@@ -48,27 +49,6 @@ export function rewriteArgv(argv: readonly string[], commandIds: readonly string
   return bare ? ['serve', ...argv] : [...argv]
 }
 
-/** Edit distance of at most 2, for a suggestion. */
-function near(word: string, candidates: readonly string[]): string | undefined {
-  const found = candidates.find(
-    (candidate) => candidate.startsWith(word) || distance(word, candidate) <= 2,
-  )
-  return found
-}
-
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, change))
-    }
-    row = next
-  }
-  return row[b.length] ?? 0
-}
-
 function reportOutside(
   error: unknown,
   argv: readonly string[],
@@ -78,7 +58,7 @@ function reportOutside(
   const typed = /^command (.+) not found$/.exec(failure.message)?.[1]
   if (typed !== undefined) {
     const words = typed.replaceAll(':', ' ')
-    const guess = near(typed, commandIds)?.replaceAll(':', ' ')
+    const guess = nearest(typed, commandIds)?.replaceAll(':', ' ')
     failure = {
       ...failure,
       message: `there is no command "${words}"`,

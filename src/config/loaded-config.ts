@@ -1,0 +1,124 @@
+/** What `loadConfig` returns: plain frozen values, handed down from the top. Secrets are in here; `show-config.ts` hides them. */
+import type { ShardingConfig } from '../sharding/sharded-table.js'
+import type { DatabaseTopology, PoolOverrides } from '../topology/topology.js'
+import type {
+  otelKeys,
+  replicationKeys,
+  rewriteKeys,
+  tcpKeys,
+  vaultKeys,
+} from './config-keys-sections.js'
+import type { GeneralConfig } from './config-sections.js'
+import type { ValuesOf } from './key-types.js'
+
+export type { GeneralConfig }
+export type RewriteConfig = ValuesOf<typeof rewriteKeys>
+export type TcpConfig = ValuesOf<typeof tcpKeys>
+export type OtelConfig = ValuesOf<typeof otelKeys>
+export type VaultConfig = ValuesOf<typeof vaultKeys>
+export type ReplicationConfig = ValuesOf<typeof replicationKeys>
+
+export type AuthType = GeneralConfig['authType']
+
+export interface User extends PoolOverrides {
+  readonly name: string
+  /** Names of databases that exist, `all_databases` resolved. */
+  readonly databases: readonly string[]
+  /** Clear passwords, all tried for clients, the first that fits towards servers. */
+  readonly passwords: readonly string[]
+  /** SCRAM verifier for clients. */
+  readonly passwordHash?: string
+  /** general.authType unless the user has its own. */
+  readonly authType: AuthType
+  readonly authQuery?: string
+  /** Name in the client certificate. */
+  readonly identity?: string
+  readonly clientCertificateRequired: boolean
+  readonly serverUser?: string
+  readonly serverPassword?: string
+  readonly serverAuth:
+    | 'password'
+    | 'rds_iam'
+    | 'azure_workload_identity'
+    | 'vault_dynamic'
+    | 'vault_static'
+  readonly serverIamRegion?: string
+  readonly serverVaultPath?: string
+  readonly vaultRefreshPercent: number
+  readonly vaultPath?: string
+  readonly replicationMode: boolean
+  readonly replicationSharding?: string
+  readonly readOnly?: boolean
+  readonly schemaAdmin: boolean
+  /** Of the user, else general. */
+  readonly crossShardDisabled: boolean
+  /** Of the user, else general; undefined: two_phase where every shard allows it, else error. */
+  readonly crossShardWrites?: CrossShardWrites
+}
+
+export type CrossShardWrites = 'two_phase' | 'best_effort' | 'error'
+
+export interface AdminConfig {
+  /** Database names that lead to the console. */
+  readonly names: readonly string[]
+  readonly user: string
+  /** undefined: nobody gets in. */
+  readonly password?: string
+}
+
+export interface MirrorRule {
+  readonly source: string
+  readonly destination: string
+  readonly queueLength: number
+  readonly exposure: number
+  readonly level: 'all' | 'dml' | 'ddl'
+}
+
+/** Settings of one database that are not its hosts. */
+export interface DatabaseOptions {
+  readonly queryParser: GeneralConfig['queryParser']
+  /** Reference tables whose reads stay on one shard for a client. */
+  readonly stickyTables: readonly string[]
+}
+
+/** One key for `config show`: where it stands, its value as text, and what gave it. */
+export interface ShownKey {
+  readonly section: string
+  readonly key: string
+  readonly value: string | number | boolean | null | readonly string[]
+  /** `pgdog.toml:12`, an environment variable, or `default`. */
+  readonly source: string
+}
+
+export interface LoadedConfig {
+  readonly general: GeneralConfig
+  readonly databases: readonly DatabaseTopology[]
+  readonly databaseOptions: ReadonlyMap<string, DatabaseOptions>
+  /** One for every database. */
+  readonly sharding: ReadonlyMap<string, ShardingConfig>
+  readonly users: readonly User[]
+  readonly admin: AdminConfig
+  readonly rewrite: RewriteConfig
+  readonly tcp: TcpConfig
+  readonly replication: ReplicationConfig
+  readonly otel: OtelConfig
+  readonly vault?: VaultConfig
+  readonly mirroring: readonly MirrorRule[]
+  readonly multiTenantColumn?: string
+  /** Each with its place, for the log and `config check`. */
+  readonly warnings: readonly string[]
+  /** Files that were read, as named. */
+  readonly files: readonly string[]
+  /** Everything that was written or defaulted, secrets hidden. */
+  readonly shown: readonly ShownKey[]
+}
+
+/** How to load: given flags win over the files of the working directory. */
+export interface LoadOptions {
+  /** Default: `pgdog.toml` in the working directory, if it is there. */
+  readonly configPath?: string
+  /** Default: `users.toml` beside the config file, if it is there. */
+  readonly usersPath?: string
+  readonly databaseUrls?: readonly string[]
+  readonly env: Readonly<Record<string, string | undefined>>
+}
