@@ -138,7 +138,12 @@ async function startPrimariesThenReplicas(site: Site): Promise<void> {
   await allSettled(primariesOf(state).map((primary) => waitForStreaming(site, primary)))
 }
 
-const ask = (state: ClusterState, server: InstanceState, sql: string, values: unknown[] = []) =>
+const ask = (
+  state: ClusterState,
+  server: InstanceState,
+  sql: string,
+  values: (string | null)[] = [],
+) =>
   askInstance(
     { port: server.port, database: 'postgres', user: SUPERUSER, password: state.password },
     sql,
@@ -175,8 +180,8 @@ async function waitForStreaming(site: Site, primary: InstanceState): Promise<voi
       state,
       primary,
       `SELECT FROM pg_stat_replication
-       WHERE state = 'streaming' AND application_name = ANY($1) AND replay_lsn >= $2::pg_lsn`,
-      [names, now?.['lsn']],
+       WHERE state = 'streaming' AND application_name = ANY(string_to_array($1, ',')) AND replay_lsn >= $2::pg_lsn`,
+      [names.join(), now?.['lsn'] ?? null],
     )
     if (rows.length === names.length) return
     await clock.sleep(20)

@@ -184,9 +184,9 @@ export interface ServerStatus extends ClusterServer {
   sizeBytes?: number
 }
 
-const STATUS_QUERY = `SELECT pg_is_in_recovery() AS standby, pg_database_size($1)::float8 AS size,
+const STATUS_QUERY = `SELECT pg_is_in_recovery() AS standby, pg_database_size($1::name) AS size,
   CASE WHEN pg_is_in_recovery() THEN
-    pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())::float8 END AS lag`
+    pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) END AS lag`
 
 async function statusOf(cluster: Cluster, server: ClusterServer): Promise<ServerStatus> {
   const found = findPostmaster(server.dataDirectory)
@@ -202,7 +202,7 @@ async function statusOf(cluster: Cluster, server: ClusterServer): Promise<Server
   return {
     ...server,
     state: 'running',
-    actualRole: row?.['standby'] ? 'replica' : 'primary',
+    actualRole: row?.['standby'] === 't' ? 'replica' : 'primary',
     ...(row?.['lag'] == null ? {} : { lagBytes: Number(row['lag']) }),
     ...(row?.['size'] == null ? {} : { sizeBytes: Number(row['size']) }),
   }

@@ -1,5 +1,6 @@
 /** Questions to one server of a cluster, on a connection of their own. */
-import pg from 'pg'
+import { adminQuery, closePg, type TextRow } from '../pg/admin-query.js'
+import { openHostClient } from '../pg/host-client.js'
 
 export interface InstanceAddress {
   port: number
@@ -8,25 +9,21 @@ export interface InstanceAddress {
   password?: string | undefined
 }
 
-/** Rows of one statement. */
+/** Rows of one statement, values as text. */
 export async function askInstance(
   address: InstanceAddress,
   sql: string,
-  values: readonly unknown[] = [],
-): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client({
+  values: readonly (string | number | boolean | null)[] = [],
+): Promise<TextRow[]> {
+  const { password, ...rest } = address
+  const client = await openHostClient({
     host: '127.0.0.1',
-    port: address.port,
-    user: address.user,
-    database: address.database,
-    password: address.password ?? 'none',
-    connectionTimeoutMillis: 10_000,
+    ...rest,
+    password: password ?? '', // never PGPASSWORD of the environment
   })
-  client.on('error', () => undefined) // a lost connection fails the query itself
   try {
-    await client.connect()
-    return (await client.query(sql, [...values])).rows as Record<string, unknown>[]
+    return await adminQuery(client, sql, values)
   } finally {
-    await client.end().catch(() => undefined)
+    await closePg(client)
   }
 }
