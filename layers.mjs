@@ -21,7 +21,7 @@ export const rooms = {
   merge: ['plan', 'wire', 'datum', 'base', 'errors'],
   pool: ['server', 'topology', 'metrics', 'base', 'errors'],
   pubsub: ['server', 'topology', 'metrics', 'base', 'errors'],
-  copy: ['pg', 'server', 'sharding', 'catalog', 'datum', 'wire', 'base', 'errors'],
+  copy: ['pg', 'server', 'plan', 'sharding', 'catalog', 'datum', 'wire', 'base', 'errors'],
   replication: ['pg', 'server', 'catalog', 'datum', 'wire', 'base', 'errors'],
   client: ['pg', 'topology', 'base', 'errors'], // createBalancedPool
   bench: ['client', 'server', 'pg', 'topology', 'metrics', 'base', 'errors'],

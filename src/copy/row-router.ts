@@ -1,0 +1,213 @@
+/**
+ * COPY data in, one buffer of whole rows per shard out: splitter and key placer joined.
+ * Chunks, rows and per-shard buffers lie in one arena, because a move inside one typed array (copyWithin) is the only copy
+ * in JavaScript that costs no allocation. Pure: what is done with a batch is the caller's; after an error nothing more comes.
+ */
+import { engineError, isEngineError, withWhere } from '../errors/engine-error.js'
+import type { KeyPlacer } from '../sharding/key-placer.js'
+import type { CopyOptions } from './copy-options.js'
+import {
+  type CopyLayout,
+  copyWhere,
+  type RowKey,
+  type RowSink,
+  type RowSplitter,
+} from './copy-row.js'
+import { makeRowSplitter } from './row-splitter.js'
+
+/** What pg-copy-streams and servers take at full speed. */
+export const BATCH_BYTES = 128 * 1024
+/** Small messages are gathered to this much before they are split; one call of memchr then serves many rows. */
+const INPUT_BYTES = 64 * 1024
+const BINARY_TRAILER = Buffer.from([0xff, 0xff])
+
+/**
+ * Bytes for the COPY of one shard, in order: header or signature first, whole rows, the trailer last (a row of more than
+ * BATCH_BYTES comes in pieces). They are the caller's; those of a reference table are shared by the shards: do not write to them.
+ */
+export type OnBatch = (shard: number, bytes: Buffer, rows: number) => void
+
+export interface RowRouterOptions {
+  readonly options: CopyOptions
+  readonly layout: CopyLayout
+  readonly shardCount: number
+  /** Absent: a reference table, every row goes to every shard. */
+  readonly placer?: KeyPlacer
+  readonly onBatch: OnBatch
+}
+
+export class RowRouter implements RowSink {
+  /** Rows read; of a reference table each counts once. */
+  rows = 0
+  readonly rowsPerShard: number[]
+  readonly bytesPerShard: number[]
+  readonly #options: RowRouterOptions
+  readonly #splitter: RowSplitter
+  readonly #placer: KeyPlacer | undefined
+  readonly #isBinary: boolean
+  readonly #skipsBadKeys: boolean
+  /** 0…INPUT_BYTES: input; then BATCH_BYTES for each shard (one for all, without a placer). */
+  readonly #arena: Buffer
+  #inputLength = 0
+  #view: Buffer
+  /** Buffer n: where it begins in the arena, how far it is filled, rows in it. */
+  readonly #begins: number[]
+  readonly #fills: number[]
+  readonly #batchRows: number[]
+
+  constructor(options: RowRouterOptions) {
+    const { layout, placer, shardCount } = options
+    if (placer !== undefined && layout.keyIndex === undefined)
+      throw engineError('COPY_KEY_ABSENT', { table: layout.table })
+    this.#options = options
+    this.#placer = placer
+    const { keyIndex: _, ...keyless } = layout
+    this.#splitter = makeRowSplitter(options.options, placer === undefined ? keyless : layout)
+    this.#isBinary = options.options.format === 'binary'
+    this.#skipsBadKeys = options.options.onError === 'ignore'
+    const lanes = placer === undefined ? 1 : shardCount
+    this.#begins = Array.from({ length: lanes }, (_, lane) => INPUT_BYTES + lane * BATCH_BYTES)
+    this.#fills = [...this.#begins]
+    this.#batchRows = this.#begins.map(() => 0)
+    this.#arena = Buffer.allocUnsafeSlow(INPUT_BYTES + lanes * BATCH_BYTES)
+    this.#view = this.#arena.subarray(0, INPUT_BYTES)
+    this.rowsPerShard = Array.from({ length: shardCount }, () => 0)
+    this.bytesPerShard = Array.from({ length: shardCount }, () => 0)
+  }
+
+  /** Line of the row last read, for messages. */
+  get line(): number {
+    return this.#splitter.line
+  }
+
+  /** Feeds bytes of any length, borrowed for the call. May call `onBatch`. @throws the splitter's or the placer's error, with `COPY table, line N` as its CONTEXT */
+  push(chunk: Buffer): void {
+    let from = 0
+    while (from < chunk.length) {
+      const to = Math.min(chunk.length, from + INPUT_BYTES - this.#inputLength)
+      chunk.copy(this.#arena, this.#inputLength, from, to)
+      this.#inputLength += to - from
+      from = to
+      if (this.#inputLength === INPUT_BYTES) this.#splitInput()
+    }
+  }
+
+  /** The data is complete: gives out the last rows and all that is buffered. */
+  finish(): void {
+    this.#splitInput()
+    this.#splitter.finish(this)
+    if (this.#isBinary) this.#appendToAll(BINARY_TRAILER, 0, 2)
+    this.flush()
+  }
+
+  /** Gives out what is buffered, also when it is little. */
+  flush(): void {
+    for (let lane = 0; lane < this.#begins.length; lane++) this.#handOut(lane)
+  }
+
+  /** For the splitter. */
+  header(bytes: Buffer, start: number, end: number): void {
+    this.#appendToAll(bytes, start, end)
+  }
+
+  /** For the splitter. */
+  row(bytes: Buffer, start: number, end: number, key: RowKey): void {
+    const lane = this.#placer === undefined ? 0 : this.#place(key, bytes, start, end)
+    this.rows++
+    if (this.#append(lane, bytes, start, end))
+      this.#batchRows[lane] = (this.#batchRows[lane] as number) + 1
+  }
+
+  #splitInput(): void {
+    const length = this.#inputLength
+    if (length === 0) return
+    this.#inputLength = 0
+    if (this.#view.length !== length) this.#view = this.#arena.subarray(0, length)
+    this.#splitter.push(this.#view, this)
+  }
+
+  #place(key: RowKey, bytes: Buffer, start: number, end: number): number {
+    const placer = this.#placer as KeyPlacer
+    try {
+      if (key.kind === 'value')
+        return this.#isBinary
+          ? placer.ofBinary(key.bytes, key.start, key.end)
+          : placer.ofText(key.bytes, key.start, key.end)
+      if (key.kind === 'null') return placer.ofNull()
+      throw engineError('COPY_KEY_DEFAULT')
+    } catch (error) {
+      return this.#misplaced(error, key, bytes, start, end)
+    }
+  }
+
+  /** PostgreSQL counts a row's columns before it reads any of them. ON_ERROR ignore: any shard will skip a key that cannot be read. */
+  #misplaced(error: unknown, key: RowKey, bytes: Buffer, start: number, end: number): number {
+    if (!isEngineError(error)) throw error
+    const { layout } = this.#options
+    if (this.#splitter.hasExtraColumns(bytes, start, end))
+      throw engineError('COPY_EXTRA_DATA', undefined, { where: copyWhere(layout.table, key.line) })
+    if (this.#skipsBadKeys && error.sqlstate.startsWith('22')) return 0
+    const column = layout.columns[layout.keyIndex as number]
+    if (error.sqlstate.startsWith('22') && !this.#isBinary) {
+      const text = key.bytes.toString('utf8', key.start, Math.min(key.end, key.start + 400))
+      throw withWhere(error, copyWhere(layout.table, key.line, column, text))
+    }
+    throw withWhere(error, copyWhere(layout.table, key.line))
+  }
+
+  /** False: the bytes were too long to be buffered and have been handed out, as one row. */
+  #append(lane: number, bytes: Buffer, start: number, end: number): boolean {
+    const length = end - start
+    let at = this.#fills[lane] as number
+    if (at + length > (this.#begins[lane] as number) + BATCH_BYTES) {
+      this.#handOut(lane)
+      at = this.#fills[lane] as number
+      if (length > BATCH_BYTES) {
+        this.#giveWhole(lane, bytes, start, end)
+        return false
+      }
+    }
+    if (bytes === this.#view) this.#arena.copyWithin(at, start, end)
+    else bytes.copy(this.#arena, at, start, end)
+    this.#fills[lane] = at + length
+    return true
+  }
+
+  #appendToAll(bytes: Buffer, start: number, end: number): void {
+    for (let lane = 0; lane < this.#begins.length; lane++) this.#append(lane, bytes, start, end)
+  }
+
+  #giveWhole(lane: number, bytes: Buffer, start: number, end: number): void {
+    for (let from = start; from < end; from += BATCH_BYTES) {
+      const to = Math.min(end, from + BATCH_BYTES)
+      const piece = Buffer.allocUnsafeSlow(to - from)
+      bytes.copy(piece, 0, from, to)
+      this.#give(lane, piece, to === end ? 1 : 0)
+    }
+  }
+
+  #handOut(lane: number): void {
+    const begin = this.#begins[lane] as number
+    const end = this.#fills[lane] as number
+    if (end === begin) return
+    const bytes = Buffer.allocUnsafeSlow(end - begin)
+    this.#arena.copy(bytes, 0, begin, end)
+    this.#fills[lane] = begin
+    this.#give(lane, bytes, this.#batchRows[lane] as number)
+    this.#batchRows[lane] = 0
+  }
+
+  #give(lane: number, bytes: Buffer, rows: number): void {
+    const { onBatch, shardCount } = this.#options
+    const isShared = this.#placer === undefined
+    const last = isShared ? shardCount - 1 : lane
+    for (let shard = isShared ? 0 : lane; shard <= last; shard++) {
+      this.rowsPerShard[shard] = (this.rowsPerShard[shard] as number) + rows
+      this.bytesPerShard[shard] = (this.bytesPerShard[shard] as number) + bytes.length
+      onBatch(shard, bytes, rows)
+    }
+  }
+}
+
+/** A router of COPY data to the shards of one table. @throws COPY_KEY_ABSENT when there is a placer and the columns lack the key */
+export const makeRowRouter = (options: RowRouterOptions): RowRouter => new RowRouter(options)
