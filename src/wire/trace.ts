@@ -9,7 +9,7 @@ import { isEngineError } from '../errors/engine-error.js'
 import { BodyReader } from './body-reader.js'
 import { FrameReader } from './frame-reader.js'
 import { StartupReader } from './startup-messages.js'
-import { CANCEL_REQUEST_CODE, GSSENC_REQUEST_CODE, SSL_REQUEST_CODE } from './tags.js'
+import { backend, CANCEL_REQUEST_CODE, GSSENC_REQUEST_CODE, SSL_REQUEST_CODE } from './tags.js'
 
 /** F: sent by the client; B: sent by the server. */
 export type Direction = 'F' | 'B'
@@ -17,6 +17,8 @@ export type Direction = 'F' | 'B'
 export interface TraceOptions {
   /** Prints NNNN for what differs from run to run (table OIDs, process ids), as PQTRACE_REGRESS_MODE does. */
   readonly regress?: boolean
+  /** What a 'p' message is. */
+  readonly password?: PasswordKind
 }
 
 /** Prints the fields of one message; what the layout does not say is left unread and shows as an error. */
@@ -47,7 +49,8 @@ class FieldPrinter {
   }
 
   int16(): void {
-    this.raw(String(this.reader.int16('int16')))
+    // Unsigned, as libpq prints it: -1 shows as 65535.
+    this.raw(String(this.reader.uint16('int16')))
   }
 
   int32(varies = false): void {
@@ -66,9 +69,18 @@ class FieldPrinter {
     this.raw(`'${printable(this.reader.bytes(length, 'bytes'))}'`)
   }
 
+  /** The rest, unprinted; libpq's own placeholder. */
   hidden(): void {
-    this.raw(`'${'*'.repeat(3)}'`)
+    this.raw(`'BBBB'`)
     this.reader.rest()
+  }
+
+  /** A string that differs between versions of the server. */
+  source(): void {
+    if (this.#regress) {
+      this.reader.cstring('string')
+      this.raw('"SSSS"')
+    } else this.string()
   }
 
   /** Int16 count and that many items. */
@@ -107,7 +119,10 @@ const named: Layout = (print) => {
   print.string()
 }
 const errorFields: Layout = (print) => {
-  while (print.byte() !== 0) print.string()
+  for (let letter = print.byte(); letter !== 0; letter = print.byte()) {
+    if ('FLR'.includes(String.fromCharCode(letter))) print.source()
+    else print.string()
+  }
 }
 const copyResponse: Layout = (print) => {
   print.byte()
@@ -157,10 +172,20 @@ const negotiateVersion: Layout = (print) => {
   for (let i = 0; i < count; i++) print.string()
 }
 
-/** CopyData may hold rows that are nobody's business and fill a disk: shown by length. */
-const copyData: Layout = (print) => {
-  print.raw(`<${print.reader.remaining} bytes>`)
-  print.reader.rest()
+/** Secrets, and rows of COPY, which are nobody's business and fill a disk. */
+const hidden: Layout = (print) => print.hidden()
+
+/** What a 'p' message is depends on the request before it. */
+export type PasswordKind = 'AuthenticationResponse' | 'SASLInitialResponse' | 'SASLResponse'
+
+const passwordLayouts: Record<PasswordKind, Layout> = {
+  AuthenticationResponse: hidden,
+  SASLInitialResponse: (print) => {
+    print.string()
+    print.int32()
+    print.hidden()
+  },
+  SASLResponse: hidden,
 }
 
 const frontendLayouts: Record<string, readonly [string, Layout]> = {
@@ -187,9 +212,8 @@ const frontendLayouts: Record<string, readonly [string, Layout]> = {
   S: ['Sync', nothing],
   X: ['Terminate', nothing],
   c: ['CopyDone', nothing],
-  d: ['CopyData', copyData],
+  d: ['CopyData', hidden],
   f: ['CopyFail', oneString],
-  p: ['AuthenticationResponse', (print) => print.hidden()],
 }
 
 const backendLayouts: Record<string, readonly [string, Layout]> = {
@@ -211,7 +235,7 @@ const backendLayouts: Record<string, readonly [string, Layout]> = {
   W: ['CopyBothResponse', copyResponse],
   Z: ['ReadyForQuery', (print) => void print.byte()],
   c: ['CopyDone', nothing],
-  d: ['CopyData', copyData],
+  d: ['CopyData', hidden],
   n: ['NoData', nothing],
   s: ['PortalSuspended', nothing],
   t: ['ParameterDescription', (print) => print.list(() => print.int32(true))],
@@ -222,19 +246,18 @@ const authentications: Record<number, readonly [string, Layout]> = {
   0: ['AuthenticationOk', nothing],
   2: ['AuthenticationKerberosV5', nothing],
   3: ['AuthenticationCleartextPassword', nothing],
-  5: ['AuthenticationMD5Password', (print) => print.hidden()],
+  5: ['AuthenticationMD5Password', hidden],
   7: ['AuthenticationGSS', nothing],
-  8: ['AuthenticationGSSContinue', (print) => print.hidden()],
+  8: ['AuthenticationGSSContinue', hidden],
   9: ['AuthenticationSSPI', nothing],
   10: [
     'AuthenticationSASL',
     (print) => {
-      while (print.reader.remaining > 1) print.string()
-      print.reader.byte('end')
+      while (print.reader.remaining > 0) print.string()
     },
   ],
-  11: ['AuthenticationSASLContinue', (print) => print.hidden()],
-  12: ['AuthenticationSASLFinal', (print) => print.hidden()],
+  11: ['AuthenticationSASLContinue', hidden],
+  12: ['AuthenticationSASLFinal', hidden],
 }
 
 /** One line, without newline, for the frame `[start, end)` of `buffer`. Never throws on hostile bytes. */
@@ -248,11 +271,16 @@ export function traceFrame(
   const tag = buffer[start] as number
   const letter = String.fromCharCode(tag)
   const reader = new BodyReader(letter, buffer.subarray(start + 5, end))
-  const head = `${direction}\t${end - start - 1}\t`
+  const varies = options.regress && direction === 'B' && (letter === 'E' || letter === 'N')
+  const head = `${direction}\t${varies ? 'NN' : end - start - 1}\t`
   if (direction === 'B' && letter === 'R' && reader.remaining >= 4) {
     const code = reader.int32('method')
     const [name, layout] = authentications[code] ?? [`Unknown authentication: ${code}`, nothing]
     return head + printMessage(name, layout, reader, options)
+  }
+  if (direction === 'F' && letter === 'p') {
+    const kind = options.password ?? 'AuthenticationResponse'
+    return head + printMessage(kind, passwordLayouts[kind], reader, options)
   }
   const known = (direction === 'F' ? frontendLayouts : backendLayouts)[letter]
   if (!known) return `${head}Unknown message: ${tag.toString(16).padStart(2, '0')}`
@@ -304,6 +332,11 @@ const cancel: Layout = (print) => {
   print.reader.rest()
 }
 
+const passwordKinds: Record<number, PasswordKind> = {
+  10: 'SASLInitialResponse',
+  11: 'SASLResponse',
+}
+
 /** Traces both streams of one connection from its first byte; writes a line a message. */
 export class ConnectionTrace {
   readonly #write: (line: string) => void
@@ -313,13 +346,17 @@ export class ConnectionTrace {
   #started = false
   /** Requests whose answer is one bare byte. */
   #asked: string[] = []
+  #password: PasswordKind = 'AuthenticationResponse'
 
   constructor(write: (line: string) => void, options: TraceOptions = {}) {
     this.#write = write
     const reader = (direction: Direction) =>
-      new FrameReader((_tag, buffer, start, end) =>
-        write(traceFrame(direction, buffer, start, end, options)),
-      )
+      new FrameReader((tag, buffer, start, end) => {
+        write(traceFrame(direction, buffer, start, end, { ...options, password: this.#password }))
+        if (direction === 'B' && tag === backend.authentication && end - start >= 9) {
+          this.#password = passwordKinds[buffer.readInt32BE(start + 5)] ?? 'AuthenticationResponse'
+        }
+      })
     this.#client = reader('F')
     this.#server = reader('B')
   }
