@@ -16,6 +16,8 @@ export interface HostClientOptions {
   readonly settings?: Readonly<Record<string, string>>
   readonly connectTimeoutMs?: number
   readonly replication?: 'database'
+  /** Send a query before the answer to the one before it has come; each is still a request of its own. */
+  readonly pipeline?: boolean
 }
 
 const escaped = (value: string): string => value.replace(/([\\ ])/g, '\\$1')
@@ -39,6 +41,7 @@ export function hostClientConfig(
       ? {}
       : { options: settings.map(([name, value]) => `-c ${name}=${escaped(value)}`).join(' ') }),
     ...(options.replication === undefined ? {} : { replication: options.replication }),
+    ...(options.pipeline ? { pipeline: true } : {}),
   } as pg.ClientConfig
 }
 

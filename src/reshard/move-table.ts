@@ -1,0 +1,121 @@
+/** The tables of a move: what is read where, and where each row goes. Pure; made from the catalog and both configurations. */
+import type { KeyPlacer } from '../sharding/key-placer.js'
+import { makeShardMap, type ShardMap, type TableKind } from '../sharding/shard-map.js'
+import type { ReshardSide } from './side.js'
+import type { SourceColumn, SourceTable } from './source-table.js'
+import { qualifiedName } from './sql-names.js'
+
+/** Where the rows of a table stand on one side. */
+export type Standing =
+  | {
+      readonly kind: 'sharded'
+      /** Index of the sharding key in the move's columns. */
+      readonly keyIndex: number
+      readonly keyColumn: string
+      readonly placer: KeyPlacer
+    }
+  | { readonly kind: 'reference' }
+  | { readonly kind: 'unsharded'; readonly shard: number }
+
+export interface MoveTable {
+  readonly schema: string
+  readonly name: string
+  /** Quoted, with its schema. */
+  readonly sqlName: string
+  /** What is moved: all but the generated columns, in catalog order. */
+  readonly columns: readonly SourceColumn[]
+  /** Indexes in `columns` of the replica identity. */
+  readonly identity: readonly number[]
+  readonly from: Standing
+  readonly to: Standing
+  /** Source shards that are read. */
+  readonly sourceShards: readonly number[]
+  /** Every column has the same binary form on both sides. */
+  readonly isBinarySafe: boolean
+  readonly bytes: number
+  readonly rowEstimate: number
+}
+
+export interface MovePlan {
+  readonly tables: readonly MoveTable[]
+  readonly sourceCount: number
+  readonly targetCount: number
+  /** Every table can be streamed in binary. */
+  readonly isBinarySafe: boolean
+}
+
+const all = (count: number): number[] => Array.from({ length: count }, (_, shard) => shard)
+
+function standing(map: ShardMap, kind: TableKind, columns: readonly SourceColumn[]): Standing {
+  if (kind.kind === 'reference') return { kind: 'reference' }
+  if (kind.kind === 'unsharded') return { kind: 'unsharded', shard: kind.shard }
+  const keyColumn = kind.table.column
+  return {
+    kind: 'sharded',
+    keyColumn,
+    keyIndex: columns.findIndex((column) => column.name === keyColumn),
+    placer: map.placerOf(kind.table),
+  }
+}
+
+/** Shards on which a table of this standing has rows of its own. */
+export function standingShards(place: Standing, shardCount: number): number[] {
+  if (place.kind === 'sharded') return all(shardCount)
+  return place.kind === 'reference' ? [0] : [place.shard]
+}
+
+/** Shards that get a row of a table of this standing, whatever its key: all copies of a reference row. */
+export function everyCopy(place: Standing, shardCount: number): number[] {
+  return place.kind === 'unsharded' ? [place.shard] : all(shardCount)
+}
+
+function moveTable(
+  table: SourceTable,
+  source: ReshardSide,
+  maps: { from: ShardMap; to: ShardMap },
+): MoveTable {
+  const columns = table.columns.filter((column) => !column.isGenerated)
+  const hasColumn = (name: string): boolean => table.columns.some((column) => column.name === name)
+  const stand = (map: ShardMap): Standing =>
+    standing(map, map.tableOf(table.schema, table.name, hasColumn), columns)
+  const from = stand(maps.from)
+  return {
+    schema: table.schema,
+    name: table.name,
+    sqlName: qualifiedName(table),
+    columns,
+    identity: table.identityColumns.map((name) =>
+      columns.findIndex((column) => column.name === name),
+    ),
+    from,
+    to: stand(maps.to),
+    sourceShards: standingShards(from, source.shards.length),
+    isBinarySafe: columns.every((column) => column.isBinarySafe),
+    bytes: table.bytes,
+    rowEstimate: table.rowEstimate,
+  }
+}
+
+/** The tables of a move, from the catalog of one source shard; all shards have the same tables (preflight checks it). */
+export function planMove(
+  source: ReshardSide,
+  target: ReshardSide,
+  tables: readonly SourceTable[],
+): MovePlan {
+  const maps = { from: makeShardMap(source.sharding), to: makeShardMap(target.sharding) }
+  const moved = tables.map((table) => moveTable(table, source, maps))
+  return {
+    tables: moved,
+    sourceCount: source.shards.length,
+    targetCount: target.shards.length,
+    isBinarySafe: moved.every((table) => table.isBinarySafe),
+  }
+}
+
+/** The tables that a source shard streams. */
+export function tablesOf(plan: MovePlan, sourceShard: number): MoveTable[] {
+  return plan.tables.filter((table) => table.sourceShards.includes(sourceShard))
+}
+
+export const tableLabel = (table: { schema: string; name: string }): string =>
+  `${table.schema}.${table.name}`
