@@ -1,0 +1,114 @@
+/**
+ * COPY FROM STDIN of a client, spread over the shards of its table: the pure half. The executor owns the servers.
+ *
+ * How it is driven (nothing here waits, writes or keeps a timer):
+ *   1. Send the client's COPY statement to every shard of the plan and await CopyInResponse from all. PostgreSQL checks the
+ *      options there; relay its error as it is. Only then make a CopyInRouter, and answer the client with CopyInResponse.
+ *   2. `push(body)` for the body of each CopyData of the client; the bytes are borrowed for the call. Before it returns it may
+ *      call `onBatch(shard, bytes, rows)` any number of times: send `bytes` to that shard as CopyData (`copyDataHeader` gives
+ *      the five bytes before it); they are owned by the callee, but shared between shards when the table is a reference table.
+ *      When a server's socket is full, pause the client: at most one body's worth of batches comes after that.
+ *   3. `finish()` at CopyDone: the last batches come, then send CopyDone to every shard. A shard may have had no row; it got
+ *      header or signature all the same, so that its COPY ends well with `COPY 0`.
+ *   4. The tag for the client is `COPY n` with `tagRows(server counts)`: of a sharded table the sum, of a reference table one
+ *      shard's count (all must be equal). Take the servers' counts, not `rowsRouted`: a trigger, WHERE or ON_ERROR may drop rows.
+ *   5. An error thrown by `push` or `finish` is an EngineError with PostgreSQL's SQLSTATE, wording and CONTEXT (`where`). The
+ *      rows before it have been handed out, so let PostgreSQL speak first: send CopyDone to all shards, await them, and report
+ *      the first ErrorResponse of a server when there is one (it stands earlier in the data), else this error. Either way roll
+ *      back every shard. Swallow the client's CopyData until CopyDone, CopyFail or Sync. A CopyFail of the client: CopyFail to all.
+ *   6. A shard that fails while data flows: CopyFail to the others, roll back all, report its error.
+ * Line numbers in a server's CONTEXT count only what that shard got; `whereOf` words the shard into it.
+ */
+import { engineError } from '../errors/engine-error.js'
+import type { CopyEffect } from '../plan/plan.js'
+import type { KeyPlacer } from '../sharding/key-placer.js'
+import { parseCopyOptions } from './copy-options.js'
+import { makeRowRouter, type OnBatch, type RowRouter } from './row-router.js'
+
+export interface CopyInTarget {
+  readonly effect: CopyEffect
+  /** The table's name, for messages. */
+  readonly table: string
+  /** The columns of the COPY in order: its list, or all that are neither dropped nor generated. */
+  readonly columns: readonly string[]
+  readonly shardCount: number
+  /** Absent: a reference table. */
+  readonly placer?: KeyPlacer
+  /** client_encoding of the session; UTF8 when absent. */
+  readonly clientEncoding?: string
+  /** Major version of the servers: `\.` means something else from 18 on. */
+  readonly serverMajor: number
+  readonly onBatch: OnBatch
+}
+
+const textTypes = new Set(['text', 'varchar', 'bpchar'])
+
+export class CopyInRouter {
+  readonly #router: RowRouter
+  readonly #isReference: boolean
+
+  /** @throws 42601, 22023, 0A000 for options that cannot be split; COPY_KEY_ABSENT when the column list lacks the key */
+  constructor(target: CopyInTarget) {
+    const { placer, table, columns, shardCount, clientEncoding } = target
+    const options = parseCopyOptions(target.effect)
+    const keyIndex = placer === undefined ? -1 : columns.indexOf(placer.table.column)
+    if (options.rejectLimit !== undefined && shardCount > 1)
+      throw engineError('COPY_OPTION_UNSUPPORTED', {
+        message: 'COPY REJECT_LIMIT cannot be counted over several shards',
+      })
+    this.#isReference = placer === undefined
+    this.#router = makeRowRouter({
+      options,
+      layout: {
+        table,
+        columns,
+        serverMajor: target.serverMajor,
+        ...(keyIndex < 0 ? {} : { keyIndex }),
+        ...(placer === undefined ? {} : { keyIsText: textTypes.has(placer.table.keyType) }),
+        ...(clientEncoding === undefined ? {} : { encoding: clientEncoding }),
+      },
+      shardCount,
+      onBatch: target.onBatch,
+      ...(placer === undefined ? {} : { placer }),
+    })
+  }
+
+  /** Rows read so far, each once. */
+  get rowsRouted(): number {
+    return this.#router.rows
+  }
+
+  /** Body of a CopyData, borrowed. @throws EngineError, after which only `rowsRouted` may be asked */
+  push(body: Buffer): void {
+    this.#router.push(body)
+  }
+
+  /** Hands out what is buffered; for a client that pauses in mid-stream. */
+  flush(): void {
+    this.#router.flush()
+  }
+
+  /** CopyDone. @throws EngineError for data that ends inside a quote or a row */
+  finish(): void {
+    this.#router.finish()
+  }
+
+  /** Rows to name in `COPY n`, from the counts of the servers' CommandCompletes. */
+  tagRows(serverRows: readonly number[]): number {
+    return this.#isReference
+      ? (serverRows[0] ?? 0)
+      : serverRows.reduce((sum, rows) => sum + rows, 0)
+  }
+}
+
+/** Tag and length that go before a batch: CopyData is `d`, Int32 length counting itself, bytes. */
+export function copyDataHeader(batch: Buffer): Buffer {
+  const header = Buffer.allocUnsafe(5)
+  header[0] = 0x64
+  header.writeInt32BE(batch.length + 4, 1)
+  return header
+}
+
+/** A server's CONTEXT with the shard named: its line numbers count only that shard's rows. */
+export const whereOf = (where: string, shard: number, shardCount: number): string =>
+  `${where}\nlines as counted by shard ${shard} of ${shardCount}`
