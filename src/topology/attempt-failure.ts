@@ -72,34 +72,57 @@ interface Facts {
   readonly severity?: string
   readonly message: string
   readonly isTimeout: boolean
+  /** The server said it, in an ErrorResponse. */
+  readonly isServer?: boolean
+}
+
+/** An ErrorResponse kept by our own driver. */
+function serverFields(error: Error): Facts | undefined {
+  const { fields } = error as { fields?: Readonly<Record<string, string>> }
+  if (fields?.['C'] === undefined) return undefined
+  return {
+    sqlstate: fields['C'],
+    severity: fields['S'] ?? 'FATAL',
+    message: fields['M'] ?? '',
+    isTimeout: false,
+    isServer: true,
+  }
+}
+
+/** What one layer of an error says; undefined when it says nothing that decides. */
+function layerFacts(error: Error): Facts | undefined {
+  const { code, severity, attempt } = error as {
+    code?: unknown
+    severity?: unknown
+    attempt?: unknown
+  }
+  const { message } = error
+  if (attempt !== undefined) return { message: 'timeout expired', isTimeout: true }
+  if (typeof code === 'string' && Object.hasOwn(systemMessages, code))
+    return { system: code, message, isTimeout: false }
+  const fields = serverFields(error)
+  if (fields !== undefined) return fields
+  if (typeof code !== 'string' || typeof severity !== 'string' || !/^[0-9A-Z]{5}$/.test(code))
+    return undefined
+  return { sqlstate: code, severity, message, isTimeout: false, isServer: true }
 }
 
 /** The first layer of an error and its causes that says what happened. */
 function factsOf(error: unknown): Facts {
   let seen: unknown = error
   for (let depth = 0; depth < 5 && seen instanceof Error; depth++) {
-    const { code, severity, attempt } = seen as {
-      code?: unknown
-      severity?: unknown
-      attempt?: unknown
-    }
-    if (attempt !== undefined) return { message: 'timeout expired', isTimeout: true }
-    if (typeof code === 'string' && code in systemMessages)
-      return { system: code, message: seen.message, isTimeout: false }
-    if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && typeof severity === 'string')
-      return { sqlstate: code, severity, message: seen.message, isTimeout: false }
-    if (seen.cause === undefined) break
+    const facts = layerFacts(seen)
+    if (facts !== undefined) return facts
     seen = seen.cause
   }
-  if (isEngineError(error)) {
-    return {
-      sqlstate: error.sqlstate,
-      severity: error.severity,
-      message: error.message,
-      isTimeout: error.code.endsWith('TIMEOUT'),
-    }
+  if (!isEngineError(error))
+    return { message: error instanceof Error ? error.message : String(error), isTimeout: false }
+  return {
+    sqlstate: error.sqlstate,
+    severity: error.severity,
+    message: error.message,
+    isTimeout: error.code.endsWith('TIMEOUT'),
   }
-  return { message: error instanceof Error ? error.message : String(error), isTimeout: false }
 }
 
 function hintOf(facts: Facts): { code: ConnectErrorCode; hint?: string } {
@@ -142,8 +165,7 @@ export function attemptFailure(place: Place, error: unknown): AttemptFailure {
     const block = attemptBlock(place, `${systemMessages[facts.system]}\n${question}`)
     return { block, next: 'address', code: 'CONNECT_FAILED', cause: error }
   }
-  const isServerWord = facts.sqlstate !== undefined && !isEngineError(error)
-  const reason = isServerWord ? `${facts.severity}:  ${facts.message}` : facts.message
+  const reason = facts.isServer ? `${facts.severity}:  ${facts.message}` : facts.message
   const { code, hint } = hintOf(facts)
   return {
     block: attemptBlock(place, reason),

@@ -1,3 +1,32 @@
 import type { CatalogueEntry } from '../catalogue-entry.js'
 
-export const benchErrors = {} as const satisfies Record<string, CatalogueEntry>
+export const benchErrors = {
+  BENCH_SCRIPT_INVALID: {
+    sqlstate: '42601',
+    message: '{where}: {message}',
+    hint: 'the script language is that of pgbench; "pgshard bench --show-script tpcb-like" shows an example',
+    exit: 1,
+  },
+  BENCH_SCRIPT_FAILED: {
+    sqlstate: '22000',
+    message: '{message}',
+    exit: 2,
+  },
+  BENCH_SHELL_REFUSED: {
+    sqlstate: '0A000',
+    message: '{where}: \\{command} is not supported',
+    hint: 'compute the value before the run and hand it in with -D NAME=VALUE',
+    exit: 1,
+  },
+  BENCH_USAGE: {
+    sqlstate: '22023',
+    message: '{message}',
+    exit: 1,
+  },
+  BENCH_NOT_INITIALIZED: {
+    sqlstate: '42P01',
+    message: 'relation "pgbench_branches" does not exist on {where}',
+    hint: 'run "pgshard bench init" with the same connection string first',
+    exit: 1,
+  },
+} as const satisfies Record<string, CatalogueEntry>
