@@ -1,0 +1,47 @@
+/** What the pools of one user on one database are to be; proxy/ makes these from the configuration. Plain values. */
+import type { OpenServerOptions } from '../server/open-server.js'
+import type { ServerConnection } from '../server/server-connection.js'
+import type { ServerTarget } from '../server/server-target.js'
+import type { HostRole } from '../topology/topology.js'
+import type { BalancingStrategy } from './balancer.js'
+import type { HealthSettings } from './health.js'
+import type { PoolLimits } from './pool-types.js'
+
+export type ReadWriteSplit =
+  | 'include_primary'
+  | 'exclude_primary'
+  | 'include_primary_if_replica_banned'
+  | 'prefer_primary'
+
+export interface HostDefinition {
+  readonly target: ServerTarget
+  readonly role: HostRole
+  readonly weight: number
+  readonly limits: PoolLimits
+}
+
+export interface PoolDefinition {
+  /** As clients call it. */
+  readonly user: string
+  readonly database: string
+  /** In shard order, without gaps. */
+  readonly shards: readonly { readonly hosts: readonly HostDefinition[] }[]
+  readonly strategy: BalancingStrategy
+  readonly readWriteSplit: ReadWriteSplit
+  readonly connect: {
+    readonly timeoutMs: number
+    readonly attempts: number
+    readonly attemptDelayMs: number
+  }
+  readonly health: HealthSettings & { readonly checkTimeoutMs: number }
+  /** Between looks at which host is the primary, for hosts with role `auto`. */
+  readonly roleCheckIntervalMs: number
+  /** For SHOW POOLS. */
+  readonly poolerMode: 'transaction' | 'session' | 'statement'
+}
+
+/** How a server is opened; `openServer` of server/, or a fake. */
+export type OpenServer = (
+  target: ServerTarget,
+  options: OpenServerOptions,
+) => Promise<ServerConnection>

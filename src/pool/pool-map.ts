@@ -1,0 +1,182 @@
+/**
+ * All pools of the proxy: (user, database, shard, host) → pool. Builds them from definitions, exchanges them on RELOAD
+ * without losing a server whose address and login stayed the same (D187–D195), and beats every 333 ms.
+ */
+import type { Timer } from '../base/clock.js'
+import type { OpenServer, PoolDefinition } from './definition.js'
+import { HostRoles } from './roles.js'
+import { ServerPool, type ServerPoolEnvironment } from './server-pool.js'
+import type { PoolMap, ShardPools } from './shard-pools.js'
+import { UserPools } from './user-pools.js'
+
+export const BEAT_MS = 333
+
+export interface PoolMapOptions extends Omit<ServerPoolEnvironment, 'roles'> {
+  readonly openServer: OpenServer
+  readonly roleCheckTimeoutMs: number
+  /** passthrough_auth: the definition of a user that is not configured, or undefined to refuse. */
+  readonly defineUnknown?: (
+    user: string,
+    database: string,
+    password: string,
+  ) => PoolDefinition | undefined
+}
+
+export interface PoolFilter {
+  readonly user?: string
+  readonly database?: string
+}
+
+const keyOf = (user: string, database: string): string => JSON.stringify([user, database])
+
+export class Pools implements PoolMap {
+  readonly roles: HostRoles
+  readonly #options: PoolMapOptions
+  readonly #users = new Map<string, UserPools>()
+  readonly #pausedDatabases = new Set<string>()
+  #nextId = 1
+  #timer: Timer | undefined
+  #isOnline = true
+
+  constructor(options: PoolMapOptions) {
+    this.#options = options
+    const { clock, log, openServer, roleCheckTimeoutMs: timeoutMs } = options
+    this.roles = new HostRoles({ clock, log, openServer, timeoutMs })
+  }
+
+  shardPools(user: string, database: string, passwordFromClient?: string): ShardPools | undefined {
+    const known = this.#users.get(keyOf(user, database))
+    if (known || passwordFromClient === undefined) return known
+    const definition = this.#options.defineUnknown?.(user, database, passwordFromClient)
+    return definition ? this.#add(definition) : undefined
+  }
+
+  /** Makes the pools be as defined: at start and on RELOAD. What is kept is moved before anything is closed. */
+  apply(definitions: readonly PoolDefinition[]): void {
+    const wanted = new Set<string>()
+    for (const definition of definitions) {
+      const key = keyOf(definition.user, definition.database)
+      wanted.add(key)
+      const known = this.#users.get(key)
+      if (known) this.#exchange(known, definition)
+      else this.#add(definition)
+    }
+    for (const [key, pools] of this.#users) {
+      if (wanted.has(key)) continue
+      this.#users.delete(key)
+      for (const pool of pools.shards.flat()) pool.pool.goOffline()
+    }
+    this.roles.keepOnly(
+      [...this.all()].filter((pool) => pool.host.role === 'auto').map((pool) => pool.host.target),
+    )
+  }
+
+  /** Starts the beat and opens each pool's minimum. */
+  start(): void {
+    this.beat()
+    const next = () => {
+      this.#timer = this.#options.clock.after(BEAT_MS, () => {
+        this.beat()
+        if (this.#isOnline) next()
+      })
+    }
+    next()
+  }
+
+  beat(): void {
+    for (const pool of this.all()) pool.beat()
+    this.roles.beat()
+  }
+
+  *all(filter: PoolFilter = {}): Iterable<ServerPool> {
+    for (const { definition, shards } of this.#users.values()) {
+      if (filter.user !== undefined && filter.user !== definition.user) continue
+      if (filter.database !== undefined && filter.database !== definition.database) continue
+      for (const hosts of shards) yield* hosts
+    }
+  }
+
+  byId(id: number): ServerPool | undefined {
+    for (const pool of this.all()) if (pool.id === id) return pool
+    return undefined
+  }
+
+  /** Lends nothing any more; resolves when all servers have come back. */
+  async pause(filter: PoolFilter = {}): Promise<void> {
+    if (filter.user === undefined) this.#pausedDatabases.add(filter.database ?? '*')
+    const pools = [...this.all(filter)]
+    for (const { pool } of pools) pool.pause()
+    await Promise.all(pools.map(({ pool }) => pool.whenDrained()))
+  }
+
+  resume(filter: PoolFilter = {}): void {
+    if (filter.database === undefined) this.#pausedDatabases.clear()
+    else if (filter.user === undefined) this.#pausedDatabases.delete(filter.database)
+    for (const { pool } of this.all(filter)) pool.resume()
+  }
+
+  /** Replaces all servers: idle ones now, lent ones when they come back. */
+  recycle(filter: PoolFilter = {}): void {
+    for (const { pool } of this.all(filter)) pool.recycle('reconnect')
+  }
+
+  /** For ever. */
+  goOffline(): void {
+    this.#isOnline = false
+    this.#timer?.cancel()
+    for (const { pool } of this.all()) pool.goOffline()
+    this.roles.close()
+  }
+
+  whenDrained(): Promise<unknown> {
+    return Promise.all([...this.all()].map(({ pool }) => pool.whenDrained()))
+  }
+
+  #add(definition: PoolDefinition): UserPools {
+    const { clock, random } = this.#options
+    const environment = { clock, random, roles: this.roles }
+    const pools = new UserPools(definition, this.#build(definition), environment)
+    this.#users.set(keyOf(definition.user, definition.database), pools)
+    return pools
+  }
+
+  #exchange(user: UserPools, definition: PoolDefinition): void {
+    const older = new Map(user.shards.flat().map((pool) => [pool.identity, pool]))
+    const shards = this.#build(definition)
+    for (const pool of shards.flat()) {
+      const before = older.get(pool.identity)
+      if (before) pool.inherit(before)
+      older.delete(pool.identity)
+    }
+    user.install(definition, shards)
+    // Last: who waits in a pool that goes finds the new ones installed when he tries again.
+    for (const pool of older.values()) pool.pool.goOffline()
+  }
+
+  #build(definition: PoolDefinition): ServerPool[][] {
+    const environment: ServerPoolEnvironment = { ...this.#options, roles: this.roles }
+    return definition.shards.map(({ hosts }, shard) => {
+      const pools: ServerPool[] = []
+      const mayBan = (pool: ServerPool) => mayBanAmong(pools, pool)
+      for (const host of hosts) {
+        if (host.role === 'auto') this.roles.watch(host.target, definition.roleCheckIntervalMs)
+        const place = { id: this.#nextId++, shard, mayBan }
+        const pool = new ServerPool(definition, host, place, environment)
+        if (this.#isPaused(definition.database)) pool.pool.pause()
+        pools.push(pool)
+      }
+      return pools
+    })
+  }
+
+  #isPaused(database: string): boolean {
+    return this.#pausedDatabases.has('*') || this.#pausedDatabases.has(database)
+  }
+}
+
+/** Never the only primary, and never the last host that is not banned. */
+function mayBanAmong(pools: readonly ServerPool[], pool: ServerPool): boolean {
+  const others = pools.filter((other) => other !== pool)
+  if (!others.some((other) => !other.isBanned)) return false
+  return pool.role !== 'primary' || others.some((other) => other.role === 'primary')
+}

@@ -1,0 +1,217 @@
+/** The pool of servers of one user on one host of one shard: opens, checks and judges PostgreSQL connections for a resource pool. */
+import type { Clock } from '../base/clock.js'
+import type { Log } from '../base/log.js'
+import { type EngineError, engineError, toEngineError } from '../errors/engine-error.js'
+import type { ServerConnection } from '../server/server-connection.js'
+import type { HostDefinition, OpenServer, PoolDefinition } from './definition.js'
+import { Health } from './health.js'
+import type { Condition, PoolEvents, ResourceKind } from './pool-types.js'
+import { ResourcePool } from './resource-pool.js'
+import type { HostRoles } from './roles.js'
+
+export interface ServerPoolEnvironment {
+  readonly clock: Clock
+  readonly random: () => number
+  readonly log: Log
+  readonly openServer: OpenServer
+  readonly roles: HostRoles
+}
+
+/** Which pool of which shard. */
+export interface ServerPoolPlace {
+  readonly id: number
+  readonly shard: number
+  /** False when no other host could take over from `pool`. */
+  mayBan(pool: ServerPool): boolean
+}
+
+export class ServerPool {
+  readonly id: number
+  readonly shard: number
+  readonly host: HostDefinition
+  readonly definition: PoolDefinition
+  readonly pool: ResourcePool<ServerConnection>
+  readonly health: Health
+  /** Milliseconds spent in opening servers. */
+  connectMs = 0
+  readonly #environment: ServerPoolEnvironment
+
+  constructor(
+    definition: PoolDefinition,
+    host: HostDefinition,
+    place: ServerPoolPlace,
+    environment: ServerPoolEnvironment,
+  ) {
+    this.definition = definition
+    this.host = host
+    this.id = place.id
+    this.shard = place.shard
+    this.#environment = environment
+    this.health = new Health({
+      clock: environment.clock,
+      settings: definition.health,
+      mayBan: () => place.mayBan(this),
+      check: (open) => this.#checkHost(open),
+      onBan: (reason) => environment.log.warn('banned', { ...this.#facts(), reason }),
+      onLift: () => environment.log.info('ban lifted', this.#facts()),
+    })
+    this.pool = new ResourcePool(this.#kind(), host.limits, this.#events(), environment)
+  }
+
+  /** `host:port`. */
+  get address(): string {
+    return addressOf(this.host.target)
+  }
+
+  get role(): 'primary' | 'replica' | 'unknown' {
+    if (this.host.role !== 'auto') return this.host.role
+    return this.#environment.roles.roleOf(this.host.target)
+  }
+
+  /** For the balancer. */
+  get weight(): number {
+    return this.host.weight
+  }
+
+  get lent(): number {
+    return this.pool.lent
+  }
+
+  get isHealthy(): boolean {
+    return this.health.isHealthy
+  }
+
+  get isBanned(): boolean {
+    return this.health.ban !== undefined
+  }
+
+  /** Two pools whose servers are interchangeable: the same login on the same database of the same server. */
+  get identity(): string {
+    const { host, port, user, database, password, parameters } = this.host.target
+    return JSON.stringify([host, port, user, database, password, parameters])
+  }
+
+  /** `shard 0 of database "app"`. */
+  get what(): string {
+    return `shard ${this.shard} of database "${this.definition.database}"`
+  }
+
+  beat(): void {
+    this.pool.maintain()
+    void this.health.beat()
+  }
+
+  /** Takes over the servers, callers and health of the pool that stood here before a reload. */
+  inherit(older: ServerPool): void {
+    this.health.inherit(older.health)
+    older.pool.moveTo(this.pool)
+  }
+
+  #facts(): Record<string, unknown> {
+    const { user, database } = this.definition
+    return { database, user, shard: this.shard, address: this.address }
+  }
+
+  #kind(): ResourceKind<ServerConnection> {
+    return {
+      open: (signal) => this.#open(signal),
+      close: (server) => {
+        if (server.isIdle) server.close()
+        else server.destroy()
+      },
+      condition: conditionOf,
+      check: (server) => this.#check(server),
+    }
+  }
+
+  #events(): PoolEvents {
+    const { log } = this.#environment
+    return {
+      onOpened: () => this.health.succeeded(),
+      onOpenFailed: (error) => {
+        const { message } = toEngineError(error)
+        if (this.health.isHealthy) log.warn('server cannot be reached', { error: message })
+        this.health.failed(message)
+      },
+      onBroken: (why) => {
+        if (why === 'check') this.health.failed('health check failed')
+        // One server that broke says little of its host: look.
+        else this.health.suspect()
+      },
+      timedOut: (facts) =>
+        engineError('POOL_CHECKOUT_TIMEOUT', { ...facts, address: this.address }),
+      offline: () => engineError('POOL_OFFLINE', { address: this.address }),
+    }
+  }
+
+  async #open(signal: AbortSignal): Promise<ServerConnection> {
+    const { clock, openServer } = this.#environment
+    const { timeoutMs, attempts, attemptDelayMs } = this.definition.connect
+    for (let attempt = 1; ; attempt++) {
+      const startedMs = clock.monotonicMs()
+      try {
+        const server = await openServer(this.host.target, { signal, timeoutMs })
+        this.connectMs += clock.monotonicMs() - startedMs
+        server.onClose = () => this.pool.forget(server)
+        return server
+      } catch (error) {
+        if (attempt >= attempts || signal.aborted) throw this.#connectError(toEngineError(error))
+        await clock.sleep(attemptDelayMs, signal)
+      }
+    }
+  }
+
+  #connectError(error: EngineError): EngineError {
+    const place = { what: this.what, address: this.address }
+    if (error.code === 'NET_CONNECT_TIMEOUT' || error.code === 'SERVER_START_TIMEOUT') {
+      const { timeoutMs } = this.definition.connect
+      return engineError('POOL_CONNECT_TIMEOUT', { ...place, timeoutMs }, { cause: error })
+    }
+    const { user, database } = this.host.target
+    const parameters = { ...place, user, database, reason: error.message }
+    return engineError('POOL_CONNECT_FAILED', parameters, { cause: error })
+  }
+
+  async #check(server: ServerConnection): Promise<boolean> {
+    if (!server.isIdle) return false
+    const { clock, log } = this.#environment
+    const timer = clock.after(this.definition.health.checkTimeoutMs, () => server.destroy())
+    try {
+      await server.query('SELECT 1')
+      return server.isIdle
+    } catch (error) {
+      const reason = toEngineError(error).message
+      log.warn('health check failed', { ...this.#facts(), reason })
+      return false
+    } finally {
+      timer.cancel()
+    }
+  }
+
+  async #checkHost(open: boolean): Promise<boolean | undefined> {
+    if (!this.pool.isOnline || this.pool.snapshot().isPaused) return undefined
+    const isGood = await this.pool.checkIdle()
+    if (isGood !== undefined || !open) return isGood
+    try {
+      const timeoutMs = this.definition.connect.timeoutMs + this.definition.health.checkTimeoutMs
+      const checkout = await this.pool.checkout({ timeoutMs })
+      const answered = await this.#check(checkout.resource)
+      checkout.release()
+      return answered
+    } catch {
+      // The pool has reported why.
+      return false
+    }
+  }
+}
+
+export function addressOf(target: { readonly host: string; readonly port: number }): string {
+  return target.host.includes(':')
+    ? `[${target.host}]:${target.port}`
+    : `${target.host}:${target.port}`
+}
+
+function conditionOf(server: ServerConnection): Condition {
+  if (server.closed) return 'failed'
+  return server.isIdle ? 'fit' : 'unfit'
+}
