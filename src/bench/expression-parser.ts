@@ -40,6 +40,7 @@ const infix: Readonly<Record<string, Infix>> = {
 }
 const notLevel = 3
 const isLevel = 4
+const notBitsLevel = 7
 const unaryLevel = 9
 
 const constant = (value: Value): Expression => ({ kind: 'constant', value })
@@ -129,7 +130,8 @@ class Parser {
   #prefix(): Expression {
     if (this.#take('keyword', 'not')) return call('!not', this.#parse(notLevel))
     if (this.#take('operator', '+')) return this.#parse(unaryLevel)
-    if (this.#take('operator', '~')) return call('#', this.#parse(unaryLevel), constant(-1n))
+    // In pgbench's grammar "~" binds like "|", so that ~a + b is ~(a + b).
+    if (this.#take('operator', '~')) return call('#', this.#parse(notBitsLevel), constant(-1n))
     if (this.#take('operator', '-')) {
       const { kind } = this.#token
       if (kind === 'int' && (this.#token as { value: bigint }).value === maxInt + 1n) {

@@ -54,10 +54,9 @@ export function isTrue(value: Value): boolean {
   return value === true
 }
 
-/** printf's %.15g. */
+/** %.15g of PostgreSQL's own printf, which writes NaN and Infinity as JavaScript does. */
 export function formatDouble(value: number): string {
-  if (Number.isNaN(value)) return 'nan'
-  if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf'
+  if (!Number.isFinite(value)) return String(value)
   if (value === 0) return Object.is(value, -0) ? '-0' : '0'
   const [digits = '', exponentText = '0'] = value.toExponential(14).split('e')
   const exponent = Number(exponentText)
