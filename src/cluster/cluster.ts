@@ -79,6 +79,16 @@ const describe = (directory: string, state: ClusterState): Cluster => ({
   files: ['pgshard.env', 'pgdog.toml', 'users.toml'].map((name) => join(directory, name)),
 })
 
+/** A cluster as it may be printed: without its password. */
+export function publicCluster<S extends ClusterServer>(
+  cluster: Omit<Cluster, 'servers'> & { servers: S[] },
+): Omit<Cluster, 'password' | 'servers'> & { servers: S[] } {
+  const { password, ...rest } = cluster
+  if (password === undefined) return rest
+  const hidden = (server: S) => ({ ...server, url: server.url.replace(/:[^:@]*@/, ':***@') })
+  return { ...rest, servers: rest.servers.map(hidden) }
+}
+
 /** Starts the cluster of a directory; returns when every server answers and every replica streams. */
 export async function startCluster(options: StartOptions): Promise<Cluster> {
   const clock = options.clock ?? systemClock
