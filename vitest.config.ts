@@ -11,6 +11,7 @@ const suite = (
     testTimeout: (options.seconds ?? 5) * 1000,
     hookTimeout: 120_000,
     fileParallelism: options.files ?? true,
+    setupFiles: ['test/support/seeds.ts'],
     ...(options.servers ? { globalSetup: ['test/support/global-setup.ts'] } : {}),
   },
 })
