@@ -105,6 +105,7 @@ function tellEffect(
 ): void {
   const effect = effectOf(section.name, key, definition)
   const name = section.name === 'general' ? key : `${section.name}.${key}`
+  if (effect === 'refused') problems.error(place, `${name} is not supported yet`)
   if (effect === 'later') problems.warn(place, `${name} has no effect yet`)
   if (effect === 'unused') problems.warn(place, `${name} is not used: ${definition.unused}`)
 }

@@ -3,9 +3,17 @@ export const laterKeys: ReadonlySet<string> = new Set([
   'general.mirror_queue',
   'general.mirror_exposure',
   'mirroring.*',
-  'multi_tenant.*',
   'otel.*',
-  'vault.*',
   'ha_groups.*',
+])
+
+/** The same, but the configuration is refused: without the effect something unsafe or wrong would happen in silence. */
+export const refusedKeys: ReadonlySet<string> = new Set([
+  'general.hba',
+  'multi_tenant.column',
+  'vault.*',
   'function_routes.*',
+  'users.auth_query',
+  'users.vault_path',
+  'users.replication_sharding',
 ])

@@ -81,13 +81,22 @@ export interface DatabaseOptions {
   readonly stickyTables: readonly string[]
 }
 
-/** One key for `config show`: where it stands, its value as text, and what gave it. */
+/** One key for `config show`, secrets hidden. */
 export interface ShownKey {
-  readonly section: string
   readonly key: string
-  readonly value: string | number | boolean | null | readonly string[]
-  /** `pgdog.toml:12`, an environment variable, or `default`. */
+  readonly value: ShownValue
+  /** `pgdog.toml:12`, `environment PGDOG_PORT` or `default`. */
   readonly source: string
+}
+
+/** null: none. Unlimited is the word. */
+export type ShownValue = string | number | boolean | null | readonly unknown[] | object
+
+export interface ShownSection {
+  readonly section: string
+  /** Of a list of tables. */
+  readonly index?: number
+  readonly keys: readonly ShownKey[]
 }
 
 export interface LoadedConfig {
@@ -110,7 +119,7 @@ export interface LoadedConfig {
   /** Files that were read, as named. */
   readonly files: readonly string[]
   /** Everything that was written or defaulted, secrets hidden. */
-  readonly shown: readonly ShownKey[]
+  readonly shown: readonly ShownSection[]
 }
 
 /** How to load: given flags win over the files of the working directory. */

@@ -1,0 +1,120 @@
+/**
+ * The configuration from its files, URLs and environment, checked as a whole.
+ * Either everything is right, or one error names everything that is wrong. Reads files; opens no connection.
+ */
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { engineError } from '../errors/engine-error.js'
+import { checkConfig } from './check-config.js'
+import { type Entry, withDefaults } from './check-section.js'
+import { compileDatabases } from './compile-databases.js'
+import {
+  compileAdmin,
+  compileDatabaseOptions,
+  compileGeneral,
+  compileMirroring,
+  ownDefaults,
+} from './compile-general.js'
+import { compileSharding } from './compile-sharding.js'
+import { compileUsers } from './compile-users.js'
+import {
+  multiTenantKeys,
+  otelKeys,
+  replicationKeys,
+  rewriteKeys,
+  tcpKeys,
+  vaultKeys,
+} from './config-keys-sections.js'
+import { type EnvironmentDefaults, readEnvironment } from './config-text.js'
+import { readUrls } from './config-urls.js'
+import type { LoadedConfig, LoadOptions } from './loaded-config.js'
+import { present } from './present.js'
+import { Problems } from './problems.js'
+import { type FileKind, readEntries, readText } from './read-toml.js'
+import { showConfig } from './show-config.js'
+
+interface NamedFile {
+  readonly path: string
+  readonly kind: FileKind
+}
+
+/** The files to read: those named, and those of PgDog's names that are there. */
+function filesOf(options: LoadOptions): NamedFile[] {
+  const urls = (options.databaseUrls ?? []).length > 0
+  const config =
+    options.configPath ?? (existsSync('pgdog.toml') && !urls ? 'pgdog.toml' : undefined)
+  const beside = config === undefined ? 'users.toml' : join(dirname(config), 'users.toml')
+  const wanted =
+    options.usersPath ?? (config !== undefined && existsSync(beside) ? beside : undefined)
+  return [
+    ...(config === undefined ? [] : [{ path: config, kind: 'pgdog.toml' as const }]),
+    ...(wanted === undefined ? [] : [{ path: wanted, kind: 'users.toml' as const }]),
+  ]
+}
+
+function compile(
+  entries: readonly Entry[],
+  environment: EnvironmentDefaults,
+  files: readonly NamedFile[],
+  problems: Problems,
+): LoadedConfig {
+  const entriesOf = (section: string) => entries.filter((entry) => entry.section === section)
+  const databases = compileDatabases(entriesOf('databases'), problems)
+  const fromFile = files.some(({ kind }) => kind === 'pgdog.toml')
+  const hasReplica = databases.some(({ shards }) =>
+    shards.some(({ hosts }) => hosts.some(({ role }) => role === 'replica')),
+  )
+  const general = compileGeneral(
+    {
+      written: entriesOf('general').at(-1),
+      environment: environment.values.get('general') ?? {},
+      fromFile,
+      hasReplica,
+    },
+    problems,
+  )
+  const sharding = compileSharding(databases, entriesOf, problems)
+  const databaseOptions = compileDatabaseOptions(databases, general, entriesOf)
+  const users = compileUsers(entriesOf('users'), { general, databases, problems })
+  const admin = compileAdmin(entriesOf('admin'), databases, problems)
+  const mirroring = compileMirroring(entriesOf('mirroring'), general, databases, problems)
+  checkConfig({ general, databases, databaseOptions, sharding, entriesOf, problems })
+  if (problems.failed) throw problems.toError()
+  const written = (section: string) => entriesOf(section).at(-1)?.values
+  const vault = written('vault')
+  return present({
+    general,
+    databases,
+    databaseOptions,
+    sharding,
+    users,
+    admin,
+    rewrite: withDefaults(rewriteKeys, written('rewrite') ?? {}),
+    tcp: withDefaults(tcpKeys, written('tcp') ?? {}),
+    replication: withDefaults(replicationKeys, written('replication') ?? {}),
+    otel: withDefaults(otelKeys, written('otel') ?? {}, environment.values.get('otel')),
+    vault: vault === undefined ? undefined : withDefaults(vaultKeys, vault),
+    mirroring,
+    multiTenantColumn: withDefaults(multiTenantKeys, written('multi_tenant') ?? {}).column,
+    warnings: problems.warnings,
+    files: files.map(({ path }) => path),
+    shown: showConfig(entriesOf, environment, ownDefaults({ fromFile, hasReplica })),
+  })
+}
+
+/**
+ * Loads and checks a configuration.
+ * @throws FILE_MISSING for a file that was named and cannot be read; CONFIG_INVALID with every problem in its detail; CONFIG_NO_DATABASE
+ */
+export function loadConfig(options: LoadOptions): LoadedConfig {
+  const problems = new Problems()
+  const files = filesOf(options)
+  const entries = files.flatMap(({ path, kind }) =>
+    readEntries(readText(path), path, kind, problems),
+  )
+  entries.push(...readUrls(options.databaseUrls ?? [], options.env, problems))
+  const environment = readEnvironment(options.env, problems)
+  const config = compile(entries, environment, files, problems)
+  if (config.databases.length === 0) throw engineError('CONFIG_NO_DATABASE')
+  return config
+}
