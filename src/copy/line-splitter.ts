@@ -101,7 +101,7 @@ export abstract class LineSplitter implements RowSplitter {
       if (end < 0) {
         this.contentEnd = end = bytes.length
         if (this.isOpen && !this.#headerPending) {
-          this.line++
+          this.line += 1 + this.innerLines
           throw this.failRow('COPY_UNTERMINATED_QUOTE', bytes, at, end)
         }
       }
