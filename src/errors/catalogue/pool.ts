@@ -1,6 +1,6 @@
 import type { CatalogueEntry } from '../catalogue-entry.js'
 
-/** No server for you now. Messages name host and port, never a password. */
+/** No server or no room for you now, and what the console says. Messages name host and port, never a password. */
 export const poolErrors = {
   POOL_CHECKOUT_TIMEOUT: {
     sqlstate: '53300',
@@ -67,6 +67,61 @@ export const poolErrors = {
     sqlstate: '22023',
     message: 'database "{database}" has no shard {shard}',
     hint: 'shards are numbered from 0 to {last}',
+    retry: 'safe',
+  },
+  ADMIN_SYNTAX: {
+    sqlstate: '42601',
+    message: 'syntax error in admin command: {reason}',
+    hint: 'SHOW HELP lists the commands',
+    retry: 'safe',
+  },
+  ADMIN_UNSUPPORTED: {
+    sqlstate: '0A000',
+    message: '{command} is not available on the admin database',
+    hint: '{instead}',
+    retry: 'safe',
+  },
+  ADMIN_UNKNOWN_SETTING: {
+    sqlstate: '42704',
+    message: 'unrecognized configuration parameter "{name}"',
+    hint: 'SHOW CONFIG lists the settings of the proxy, SHOW HELP the commands',
+    retry: 'safe',
+  },
+  ADMIN_NO_SUCH: {
+    sqlstate: '42704',
+    message: '{kind} "{name}" does not exist',
+    hint: '{where} lists what there is; names with capitals need double quotes',
+    retry: 'safe',
+  },
+  ADMIN_NO_STATEMENT: {
+    sqlstate: '26000',
+    message: '{what} "{name}" does not exist',
+    retry: 'safe',
+  },
+  ADMIN_RELOAD_FAILED: {
+    sqlstate: 'F0000',
+    message: 'reload failed, the old configuration stays: {reason}',
+    hint: 'mend the file, try it with "pgshard config check", and RELOAD again',
+    retry: 'safe',
+  },
+  PROXY_CLIENT_LIMIT: {
+    sqlstate: '53300',
+    severity: 'FATAL',
+    message: 'no more connections allowed (max_client_conn)',
+    hint: 'raise max_client_conn (now {limit}), or close connections that are not used',
+    retry: 'safe',
+  },
+  PROXY_NO_DATABASE: {
+    sqlstate: '3D000',
+    severity: 'FATAL',
+    message: 'database "{database}" does not exist',
+    hint: 'the databases of the configuration are listed by SHOW DATABASES on the admin database',
+    retry: 'safe',
+  },
+  PROXY_NOT_READY: {
+    sqlstate: '57P03',
+    message: 'the schema of sharded database "{database}" is not known yet: {reason}',
+    hint: 'the proxy reads it again every few seconds; see to it that shard 0 can be reached',
     retry: 'safe',
   },
 } as const satisfies Record<string, CatalogueEntry>

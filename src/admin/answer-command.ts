@@ -1,0 +1,180 @@
+/** Carries a console command out: rows and a command tag. What a command returns is known before it runs. */
+import { engineError } from '../errors/engine-error.js'
+import type { AdminCommand, SelectValue } from './admin-command.js'
+import type { ProxyControl } from './proxy-control.js'
+import type { ProxyView } from './proxy-view.js'
+import { stats } from './show-stats.js'
+import type { Cell, ColumnType, ShowTable } from './show-table.js'
+import { plainTables } from './show-tables.js'
+
+export type AnswerShape = readonly { readonly name: string; readonly type: ColumnType }[]
+
+export interface Answer {
+  readonly columns: AnswerShape
+  /** The session takes from the front. */
+  readonly rows: Cell[][]
+  /** Empty for an empty statement. */
+  readonly tag: string
+}
+
+export interface AnswerContext {
+  readonly view: ProxyView
+  readonly control: ProxyControl
+  readonly identity: { readonly user: string; readonly database: string }
+  /** What the client has SET for itself. */
+  readonly settings: ReadonlyMap<string, string>
+}
+
+const tables: Readonly<Record<string, ShowTable>> = { ...plainTables, stats }
+
+function tableOf(what: string): ShowTable {
+  const known = tables[what]
+  if (!known) throw engineError('ADMIN_SYNTAX', { reason: `unknown table "${what}"` })
+  return known
+}
+
+/** Positions of the columns that SHOW CLIENTS a, b … keeps: those that say who it is, and those named. */
+function keptColumns(table: ShowTable, wanted: readonly string[]): number[] {
+  const all = table.columns.map((_, i) => i)
+  if (wanted.length === 0) return all
+  const names = table.columns.map((column) => column.name)
+  for (const name of wanted) {
+    if (!names.includes(name))
+      throw engineError('ADMIN_NO_SUCH', { kind: 'column', name, where: 'SHOW without columns' })
+  }
+  const always = ['user', 'database', 'addr', 'port']
+  return all.filter((i) => [...always, ...wanted].includes(names[i] as string))
+}
+
+/** The columns of the answer; undefined when it has no rows. */
+export function shapeOf(command: AdminCommand): AnswerShape | undefined {
+  switch (command.kind) {
+    case 'show': {
+      const table = tableOf(command.what)
+      return keptColumns(table, command.columns).map((i) => table.columns[i] as AnswerShape[number])
+    }
+    case 'parameter':
+      return [{ name: command.name, type: 'text' }]
+    case 'select':
+      return [{ name: command.column, type: command.value === 'one' ? 'int4' : 'text' }]
+    case 'array_types':
+      return [
+        { name: 'oid', type: 'int4' },
+        { name: 'typarray', type: 'int4' },
+      ]
+    default:
+      return undefined
+  }
+}
+
+/** @throws ADMIN_NO_SUCH, ADMIN_UNKNOWN_SETTING, ADMIN_RELOAD_FAILED */
+export async function answerCommand(
+  command: AdminCommand,
+  context: AnswerContext,
+): Promise<Answer> {
+  const columns = shapeOf(command) ?? []
+  const rows = columns.length > 0 ? rowsOf(command, context) : []
+  if (columns.length === 0) await act(command, context)
+  return { columns, rows, tag: tagOf(command, rows.length) }
+}
+
+function tagOf(command: AdminCommand, rowCount: number): string {
+  switch (command.kind) {
+    case 'empty':
+      return ''
+    case 'session':
+      return command.tag
+    case 'show':
+    case 'parameter':
+      return 'SHOW'
+    case 'select':
+    case 'array_types':
+      return `SELECT ${rowCount}`
+    default:
+      return command.kind.toUpperCase()
+  }
+}
+
+function rowsOf(command: AdminCommand, context: AnswerContext): Cell[][] {
+  if (command.kind === 'show') {
+    const table = tableOf(command.what)
+    const kept = keptColumns(table, command.columns)
+    return table.rows(context.view).map((row) => kept.map((i) => row[i] ?? null))
+  }
+  if (command.kind === 'parameter') return [[parameterValue(command.name, context)]]
+  if (command.kind === 'select') return [[selectValue(command.value, context)]]
+  return []
+}
+
+const selectValue = (value: SelectValue, { view, identity }: AnswerContext): Cell => {
+  switch (value) {
+    case 'one':
+      return 1
+    case 'version':
+      return `pgshard ${view.version} admin console`
+    case 'user':
+      return identity.user
+    case 'database':
+      return identity.database
+  }
+}
+
+/** Run-time parameters that drivers, psql and pgcli ask for; `server_version` names a PostgreSQL so that they parse it. */
+export const CONSOLE_PARAMETERS: Readonly<Record<string, string>> = {
+  server_version: '18.0 (pgshard)',
+  server_version_num: '180000',
+  server_encoding: 'UTF8',
+  client_encoding: 'UTF8',
+  datestyle: 'ISO, MDY',
+  intervalstyle: 'postgres',
+  timezone: 'UTC',
+  integer_datetimes: 'on',
+  standard_conforming_strings: 'on',
+  is_superuser: 'off',
+  in_hot_standby: 'off',
+  default_transaction_read_only: 'off',
+  transaction_read_only: 'off',
+  transaction_isolation: 'read committed',
+  default_transaction_isolation: 'read committed',
+  application_name: '',
+  search_path: '"$user", public',
+  extra_float_digits: '1',
+  max_identifier_length: '63',
+  bytea_output: 'hex',
+  statement_timeout: '0',
+  lock_timeout: '0',
+  client_min_messages: 'notice',
+}
+
+function parameterValue(name: string, { settings, identity, view }: AnswerContext): string {
+  if (name === 'session_authorization') return identity.user
+  const value = settings.get(name) ?? CONSOLE_PARAMETERS[name]
+  if (value !== undefined) return value
+  const configured = view.config().find((one) => one.name === name)
+  if (configured) return configured.value
+  throw engineError('ADMIN_UNKNOWN_SETTING', { name })
+}
+
+async function act(command: AdminCommand, { control }: AnswerContext): Promise<void> {
+  switch (command.kind) {
+    case 'pause':
+      return control.pause(command.pools)
+    case 'resume':
+      return control.resume(command.pools)
+    case 'reconnect':
+      return control.reconnect(command.pools)
+    case 'reload':
+      return control.reload()
+    case 'shutdown':
+      return control.shutdown()
+    case 'kill':
+      return control.kill(command.database)
+    case 'kill_client':
+      return control.killClient(command.id)
+    case 'ban':
+      return control.ban(command.poolId)
+    case 'unban':
+      return control.unban(command.poolId)
+    default:
+  }
+}

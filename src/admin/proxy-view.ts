@@ -1,0 +1,140 @@
+/**
+ * What the console may see of the proxy: rows, made anew at each call. The console never holds a pool or a session.
+ * Times are milliseconds; the console turns them into the units of its columns.
+ */
+
+export interface ClientView {
+  readonly id: number
+  readonly user: string
+  readonly database: string
+  readonly address: string
+  readonly port: number
+  readonly state: string
+  readonly isEncrypted: boolean
+  readonly applicationName: string
+  /** Since the epoch. */
+  readonly connectedAtMs: number
+  readonly lastRequestAtMs: number
+  readonly queries: number
+  readonly transactions: number
+  readonly errors: number
+  readonly bytesReceived: number
+  readonly bytesSent: number
+  readonly waitMs: number
+  readonly queryMs: number
+  readonly transactionMs: number
+  /** Why it keeps its server. */
+  readonly pins: readonly string[]
+  readonly preparedStatements: number
+}
+
+export interface PoolPlaceView {
+  readonly poolId: number
+  readonly database: string
+  readonly user: string
+  readonly address: string
+  readonly port: number
+  readonly shard: number
+  readonly role: string
+}
+
+export interface PoolView extends PoolPlaceView {
+  readonly clientsActive: number
+  readonly clientsWaiting: number
+  readonly idle: number
+  readonly active: number
+  readonly idleInTransaction: number
+  readonly opening: number
+  readonly total: number
+  readonly minSize: number
+  readonly maxSize: number
+  readonly maxWaitMs: number
+  readonly poolerMode: string
+  readonly isPaused: boolean
+  readonly isBanned: boolean
+  readonly banReason: string | undefined
+  /** Infinity: until it is lifted by hand. */
+  readonly banLeftMs: number | undefined
+  readonly isHealthy: boolean
+  readonly isOnline: boolean
+  readonly errors: number
+  readonly outOfSync: number
+  readonly forceClosed: number
+  readonly checkouts: number
+  readonly waitMs: number
+  readonly connectMs: number
+  readonly connects: number
+  readonly traffic: TrafficView
+}
+
+/** What went over servers, since the proxy started. */
+export interface TrafficView {
+  readonly transactions: number
+  readonly queries: number
+  readonly received: number
+  readonly sent: number
+}
+
+export interface ServerView extends PoolPlaceView {
+  readonly state: string
+  readonly processId: number
+  readonly ageMs: number
+  readonly idleMs: number
+  readonly isEncrypted: boolean
+  readonly preparedStatements: number
+  readonly applicationName: string
+  readonly traffic: TrafficView
+}
+
+export interface DatabaseView {
+  readonly name: string
+  readonly host: string
+  readonly port: number
+  readonly database: string
+  readonly forceUser: string | undefined
+  readonly shard: number
+  readonly role: string
+  readonly weight: number
+  readonly poolSize: number
+  readonly minPoolSize: number
+  readonly poolMode: string
+  readonly serverLifetimeMs: number
+  readonly currentConnections: number
+  readonly isPaused: boolean
+}
+
+/** Sums over the clients of one user on one database, gone ones too. */
+export interface UsageView {
+  readonly database: string
+  readonly user: string
+  readonly queries: number
+  readonly transactions: number
+  readonly errors: number
+  readonly bytesReceived: number
+  readonly bytesSent: number
+  readonly waitMs: number
+  readonly queryMs: number
+  readonly transactionMs: number
+}
+
+export interface ConfigView {
+  readonly name: string
+  readonly value: string
+  /** `pgdog.toml:12`, `environment …` or `default`. */
+  readonly source: string
+}
+
+export interface ProxyView {
+  readonly version: string
+  /** Since the epoch, of this moment. */
+  nowMs(): number
+  /** Milliseconds since the proxy started. */
+  uptimeMs(): number
+  clients(): readonly ClientView[]
+  pools(): readonly PoolView[]
+  servers(): readonly ServerView[]
+  databases(): readonly DatabaseView[]
+  users(): readonly { readonly name: string; readonly poolMode: string }[]
+  usage(): readonly UsageView[]
+  config(): readonly ConfigView[]
+}

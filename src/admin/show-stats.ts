@@ -1,0 +1,66 @@
+/**
+ * SHOW STATS: totals since the start and averages a second (of times: a piece), for each pool.
+ * Times are microseconds, as PgBouncer's exporters expect. What the clients of a database did, queries' times above all,
+ * is known for the database and stands in the row of its first pool; the sums over rows are right.
+ */
+import type { PoolView, ProxyView, UsageView } from './proxy-view.js'
+import { type ColumnOf, count, type ShowTable, table, text } from './show-table.js'
+
+interface StatsRow {
+  readonly pool: PoolView
+  readonly usage: UsageView | undefined
+  readonly uptimeMs: number
+}
+
+/** name, total, and what an average is taken over: seconds, queries or transactions. */
+type Figure = readonly [string, (row: StatsRow) => number, 'second' | 'query' | 'transaction']
+
+const figures: readonly Figure[] = [
+  ['xact_count', (r) => r.pool.traffic.transactions, 'second'],
+  ['xact_2pc_count', () => 0, 'second'],
+  ['query_count', (r) => r.pool.traffic.queries, 'second'],
+  ['server_assignment_count', (r) => r.pool.checkouts, 'second'],
+  ['received', (r) => r.pool.traffic.received, 'second'],
+  ['sent', (r) => r.pool.traffic.sent, 'second'],
+  ['xact_time', (r) => (r.usage?.transactionMs ?? 0) * 1000, 'transaction'],
+  ['query_time', (r) => (r.usage?.queryMs ?? 0) * 1000, 'query'],
+  ['wait_time', (r) => r.pool.waitMs * 1000, 'second'],
+  ['errors', (r) => r.pool.errors, 'second'],
+  ['connect_time', (r) => r.pool.connectMs * 1000, 'second'],
+  ['connect_count', (r) => r.pool.connects, 'second'],
+]
+
+const per: Readonly<Record<Figure[2], (row: StatsRow) => number>> = {
+  second: (row) => row.uptimeMs / 1000,
+  query: (row) => row.usage?.queries ?? 0,
+  transaction: (row) => row.usage?.transactions ?? 0,
+}
+
+const columns: readonly ColumnOf<StatsRow>[] = [
+  text('database', (r) => r.pool.database),
+  text('user', (r) => r.pool.user),
+  text('addr', (r) => r.pool.address),
+  count('port', (r) => r.pool.port),
+  count('shard', (r) => r.pool.shard),
+  text('role', (r) => r.pool.role),
+  ...figures.map(([name, total]) => count(`total_${name}`, total)),
+  ...figures.map(([name, total, unit]) =>
+    count<StatsRow>(`avg_${name}`, (row) => {
+      const over = per[unit](row)
+      return over > 0 ? total(row) / over : 0
+    }),
+  ),
+]
+
+function rowsOf(view: ProxyView): StatsRow[] {
+  const usage = new Map(view.usage().map((one) => [`${one.user}\0${one.database}`, one]))
+  const uptimeMs = view.uptimeMs()
+  return view.pools().map((pool) => {
+    const key = `${pool.user}\0${pool.database}`
+    const ofFirst = usage.get(key)
+    usage.delete(key)
+    return { pool, usage: ofFirst, uptimeMs }
+  })
+}
+
+export const stats: ShowTable = table(columns, rowsOf)

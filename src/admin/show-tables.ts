@@ -1,0 +1,233 @@
+/** The tables of SHOW: PgDog's columns first, then those that only PgBouncer has, then ours. Data, not logic. */
+import type {
+  ClientView,
+  ConfigView,
+  DatabaseView,
+  PoolPlaceView,
+  PoolView,
+  ProxyView,
+  ServerView,
+} from './proxy-view.js'
+import { bool, count, micros, type ShowTable, span, stamp, table, text } from './show-table.js'
+
+interface TimedClient extends ClientView {
+  readonly nowMs: number
+}
+
+const seconds = (ms: number): number => Math.floor(ms / 1000)
+
+const clients = table<TimedClient>(
+  [
+    count('id', (c) => c.id),
+    text('user', (c) => c.user),
+    text('database', (c) => c.database),
+    text('addr', (c) => c.address),
+    count('port', (c) => c.port),
+    text('state', (c) => c.state),
+    text('replication', () => 'none'),
+    text('connect_time', (c) => stamp(c.connectedAtMs)),
+    text('last_request', (c) => stamp(c.lastRequestAtMs)),
+    count('queries', (c) => c.queries),
+    count('transactions', (c) => c.transactions),
+    count('transactions_2pc', () => 0),
+    micros('wait_time', (c) => c.waitMs),
+    micros('query_time', (c) => c.queryMs),
+    micros('transaction_time', (c) => c.transactionMs),
+    count('bytes_received', (c) => c.bytesReceived),
+    count('bytes_sent', (c) => c.bytesSent),
+    count('errors', (c) => c.errors),
+    text('application_name', (c) => c.applicationName),
+    bool('locked', (c) => c.pins.length > 0),
+    count('prepared_statements', (c) => c.preparedStatements),
+    text('type', () => 'C'),
+    text('request_time', (c) => stamp(c.lastRequestAtMs)),
+    count('wait', (c) => (c.state === 'waiting' ? seconds(c.nowMs - c.lastRequestAtMs) : 0)),
+    text('tls', (c) => (c.isEncrypted ? 'TLS' : '')),
+    text('pinned_by', (c) => c.pins.join(', ')),
+  ],
+  (view) => view.clients().map((client) => ({ ...client, nowMs: view.nowMs() })),
+)
+
+const place = [
+  text<PoolPlaceView>('database', (p) => p.database),
+  text<PoolPlaceView>('user', (p) => p.user),
+  text<PoolPlaceView>('addr', (p) => p.address),
+  count<PoolPlaceView>('port', (p) => p.port),
+]
+const shardAndRole = [
+  count<PoolPlaceView>('shard', (p) => p.shard),
+  text<PoolPlaceView>('role', (p) => p.role),
+]
+
+const servers = table<ServerView & { readonly nowMs: number }>(
+  [
+    count('pool_id', (s) => s.poolId),
+    ...place,
+    text('state', (s) => s.state),
+    text('connect_time', (s) => stamp(s.nowMs - s.ageMs)),
+    text('request_time', (s) => stamp(s.nowMs - s.idleMs)),
+    count('remote_pid', (s) => s.processId),
+    count('transactions', (s) => s.traffic.transactions),
+    count('queries', (s) => s.traffic.queries),
+    count('prepared_statements', (s) => s.preparedStatements),
+    count('bytes_received', (s) => s.traffic.received),
+    count('bytes_sent', (s) => s.traffic.sent),
+    count('age', (s) => s.ageMs),
+    text('application_name', (s) => s.applicationName),
+    text('type', () => 'S'),
+    text('tls', (s) => (s.isEncrypted ? 'TLS' : '')),
+    ...shardAndRole,
+  ],
+  (view) => view.servers().map((server) => ({ ...server, nowMs: view.nowMs() })),
+)
+
+const pools = table<PoolView>(
+  [
+    count('id', (p) => p.poolId),
+    ...place,
+    ...shardAndRole,
+    count('cl_waiting', (p) => p.clientsWaiting),
+    count('sv_idle', (p) => p.idle),
+    count('sv_active', (p) => p.active),
+    count('sv_idle_xact', (p) => p.idleInTransaction),
+    count('sv_total', (p) => p.total),
+    count('maxwait', (p) => seconds(p.maxWaitMs)),
+    count('maxwait_us', (p) => (p.maxWaitMs % 1000) * 1000),
+    text('pool_mode', (p) => p.poolerMode),
+    bool('paused', (p) => p.isPaused),
+    bool('banned', (p) => p.isBanned),
+    bool('healthy', (p) => p.isHealthy),
+    count('errors', (p) => p.errors),
+    count('out_of_sync', (p) => p.outOfSync),
+    count('force_closed', (p) => p.forceClosed),
+    bool('online', (p) => p.isOnline),
+    count('cl_active', (p) => p.clientsActive),
+    count('sv_used', () => 0),
+    count('sv_tested', () => 0),
+    count('sv_login', (p) => p.opening),
+    count('pool_size', (p) => p.maxSize),
+    count('min_pool_size', (p) => p.minSize),
+  ],
+  (view) => view.pools(),
+)
+
+const bans = table<PoolView>(
+  [
+    count('id', (p) => p.poolId),
+    ...place,
+    ...shardAndRole,
+    text('ban_reason', (p) => p.banReason ?? null),
+    text('ban_time_left', (p) => {
+      if (p.banLeftMs === undefined) return null
+      return p.banLeftMs === Number.POSITIVE_INFINITY ? 'until UNBAN' : span(p.banLeftMs)
+    }),
+  ],
+  (view) => view.pools().filter((pool) => pool.isBanned),
+)
+
+const databases = table<DatabaseView>(
+  [
+    text('name', (d) => d.name),
+    text('host', (d) => d.host),
+    count('port', (d) => d.port),
+    text('database', (d) => d.database),
+    text('force_user', (d) => d.forceUser ?? null),
+    count('pool_size', (d) => d.poolSize),
+    count('min_pool_size', (d) => d.minPoolSize),
+    count('reserve_pool', () => 0),
+    count('server_lifetime', (d) => seconds(d.serverLifetimeMs)),
+    text('pool_mode', (d) => d.poolMode),
+    count('max_connections', () => 0),
+    count('current_connections', (d) => d.currentConnections),
+    count('paused', (d) => (d.isPaused ? 1 : 0)),
+    count('disabled', () => 0),
+    count('shard', (d) => d.shard),
+    text('role', (d) => d.role),
+    count('weight', (d) => d.weight),
+  ],
+  (view) => view.databases(),
+)
+
+const users = table<{ name: string; poolMode: string }>(
+  [text('name', (u) => u.name), text('pool_mode', (u) => u.poolMode)],
+  (view) => view.users(),
+)
+
+const config = table<ConfigView>(
+  [text('name', (c) => c.name), text('value', (c) => c.value), text('source', (c) => c.source)],
+  (view) => view.config(),
+)
+
+const version = table<string>([text('version', (line) => line)], (view) => [
+  `pgshard ${view.version}`,
+])
+
+const distinct = (values: readonly string[]): number => new Set(values).size
+
+function countThings(view: ProxyView): { list: string; items: number }[] {
+  const poolRows = view.pools()
+  const sum = (of: (pool: PoolView) => number) =>
+    poolRows.reduce((total, pool) => total + of(pool), 0)
+  return [
+    { list: 'databases', items: distinct(view.databases().map((database) => database.name)) },
+    { list: 'users', items: view.users().length },
+    { list: 'pools', items: poolRows.length },
+    { list: 'free_clients', items: 0 },
+    { list: 'used_clients', items: view.clients().length },
+    { list: 'login_clients', items: 0 },
+    { list: 'free_servers', items: sum((pool) => pool.idle) },
+    { list: 'used_servers', items: sum((pool) => pool.active) },
+    { list: 'dns_names', items: 0 },
+    { list: 'dns_zones', items: 0 },
+    { list: 'dns_queries', items: 0 },
+    { list: 'dns_pending', items: 0 },
+  ]
+}
+
+const lists = table<{ list: string; items: number }>(
+  [text('list', (l) => l.list), count('items', (l) => l.items)],
+  countThings,
+)
+
+const commands: readonly (readonly [string, string])[] = [
+  ['SHOW CLIENTS [column, ...]', 'clients, what they do, and why one keeps its server'],
+  ['SHOW POOLS', 'pools: one for each user, database, shard and host'],
+  ['SHOW SERVERS [column, ...]', 'connections to PostgreSQL'],
+  ['SHOW DATABASES', 'databases and their hosts'],
+  ['SHOW USERS', 'users of the configuration'],
+  ['SHOW STATS', 'totals and averages for each pool'],
+  ['SHOW BANS', 'hosts that get no reads now, and why'],
+  ['SHOW LISTS', 'how many of each'],
+  ['SHOW CONFIG', 'settings, and where each comes from'],
+  ['SHOW VERSION', 'version of pgshard'],
+  ['PAUSE [[user] database]', 'lend no servers; returns when all have come back'],
+  ['RESUME [[user] database]', 'go on after PAUSE or KILL'],
+  [
+    'RECONNECT [[user] database]',
+    'replace all servers: idle ones now, the others after their transaction',
+  ],
+  ['RELOAD', 'read the configuration files again'],
+  ['BAN [pool id], UNBAN [pool id]', 'take hosts out of the rotation by hand; put them back'],
+  ['KILL database', 'end all clients of a database and pause it'],
+  ['KILL_CLIENT id', 'end one client'],
+  ['SHUTDOWN', 'stop accepting, let transactions finish, end'],
+]
+
+const help = table<readonly [string, string]>(
+  [text('command', ([command]) => command), text('does', ([, does]) => does)],
+  () => commands,
+)
+
+/** All but STATS, which has a file of its own. */
+export const plainTables: Readonly<Record<string, ShowTable>> = {
+  bans,
+  clients,
+  config,
+  databases,
+  help,
+  lists,
+  pools,
+  servers,
+  users,
+  version,
+}
