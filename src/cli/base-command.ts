@@ -14,6 +14,10 @@ export abstract class BaseCommand extends Command {
   static override enableJsonFlag = true
 
   static override baseFlags = {
+    json: Flags.boolean({
+      helpGroup: 'GLOBAL',
+      description: 'the result on stdout as JSON, one object a line; errors too',
+    }),
     quiet: Flags.boolean({
       helpGroup: 'GLOBAL',
       description: 'no progress and no notes on stderr; errors stay',

@@ -81,7 +81,9 @@ function usageMessage(text: string): string {
     .filter((line) => line !== '' && !/^See more help with/.test(line))
   const [first = 'wrong usage', ...rest] = lines
   if (/^The following errors? occurred:/.test(first)) return rest.map(lowerFirst).join('; ')
-  return lowerFirst([first, ...rest].join(' ').replace(/\.$/, ''))
+  const whole = [first, ...rest].join(' ').replace(/\.$/, '')
+  const value = /^Parsing (--\S+) (.*)$/s.exec(whole)
+  return value ? `${value[1]}: ${lowerFirst(value[2] ?? '')}` : lowerFirst(whole)
 }
 
 const text = (value: unknown): string | undefined =>
@@ -169,8 +171,11 @@ export function describeFailure(error: unknown, commandId?: string): Failure {
   }
 }
 
-const indented = (label: string, body: string): string =>
-  `${label}: ${body.split('\n').join('\n  ')}\n`
+/** Several lines stand under their label, so that each begins with its own place. */
+const indented = (label: string, body: string): string => {
+  const lines = body.split('\n')
+  return lines.length === 1 ? `${label}: ${body}\n` : `${label}:\n  ${lines.join('\n  ')}\n`
+}
 
 /** The lines for stderr. */
 export function renderFailure(failure: Failure, verbose: boolean): string {

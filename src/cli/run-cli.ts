@@ -49,16 +49,14 @@ export function rewriteArgv(argv: readonly string[], commandIds: readonly string
   return bare ? ['serve', ...argv] : [...argv]
 }
 
-function reportOutside(
-  error: unknown,
-  argv: readonly string[],
-  commandIds: readonly string[],
-): number {
+function reportOutside(error: unknown, argv: readonly string[], names: readonly string[]): number {
   let failure = describeFailure(error)
   const typed = /^command (.+) not found$/.exec(failure.message)?.[1]
   if (typed !== undefined) {
     const words = typed.replaceAll(':', ' ')
-    const guess = nearest(typed, commandIds)?.replaceAll(':', ' ')
+    const guess = (
+      names.find((name) => name.startsWith(typed)) ?? nearest(typed, names)
+    )?.replaceAll(':', ' ')
     failure = {
       ...failure,
       message: `there is no command "${words}"`,
@@ -81,13 +79,15 @@ function tolerateClosedPipe(): void {
 export async function runCli(argv: readonly string[], dir: string): Promise<void> {
   tolerateClosedPipe()
   let commandIds: readonly string[] = []
+  let names: readonly string[] = []
   const fail = (error: unknown): void => {
-    process.exit(exitOf(error) ?? reportOutside(error, argv, commandIds))
+    process.exit(exitOf(error) ?? reportOutside(error, argv, names))
   }
   process.on('uncaughtException', fail)
   try {
     const config = await Config.load(dir)
     commandIds = config.commandIDs
+    names = [...config.topics.map(({ name }) => name), ...commandIds]
     if (argv[0] === '--version') {
       process.stdout.write(`pgshard ${config.version}\n`)
       return

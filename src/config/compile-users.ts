@@ -1,4 +1,5 @@
 /** Entries of [[users]] → users with their databases resolved; says who cannot get in. */
+import { parseScramVerifier } from '../auth/scram-verifier.js'
 import type { DatabaseTopology } from '../topology/topology.js'
 import { type Entry, withDefaults } from './check-section.js'
 import { crossShardWrites } from './compile-general.js'
@@ -67,10 +68,7 @@ function checkSecrets(
       entry.placeOf('password_hash'),
       `${named}: a SCRAM verifier cannot answer auth_type "md5"`,
     )
-  if (
-    values.passwordHash !== undefined &&
-    !/^SCRAM-SHA-256\$\d+:[^$]+\$[^:]+:.+$/.test(values.passwordHash)
-  )
+  if (values.passwordHash !== undefined && parseScramVerifier(values.passwordHash) === undefined)
     problems.error(
       entry.placeOf('password_hash'),
       `${named}: password_hash is not a SCRAM-SHA-256 verifier; make one with pgshard hash-password`,
