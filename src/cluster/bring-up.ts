@@ -1,5 +1,5 @@
 /** From a state to servers that answer: data directories made where they are not whole, servers started or adopted, replicas streaming. */
-import { appendFileSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.js'
 import { engineError, isEngineError } from '../errors/engine-error.js'
@@ -61,26 +61,27 @@ export async function initializeAll(site: Site): Promise<void> {
   }
 }
 
-/** Writes where a replica streams from; a primary that was promoted by hand is left alone. */
-function writeReplicaSettings(state: ClusterState, replica: InstanceState): void {
+/** A value inside a connection string, where a backslash escapes. */
+const conninfoValue = (value: string): string => `'${value.replace(/[\\']/g, '\\$&')}'`
+
+/** Where a replica streams from. */
+function replicaSettings(state: ClusterState, replica: InstanceState): Record<string, string> {
+  if (replica.role === 'primary') return {}
   const primary = primariesOf(state).find(({ shard }) => shard === replica.shard)!
-  const secret = state.password === undefined ? '' : ` password=${literal(state.password)}`
-  const conninfo = `host=127.0.0.1 port=${primary.port} user=${SUPERUSER} application_name=${replica.name}${secret}`
-  const file = join(replica.dataDirectory, 'pgshard.conf')
-  appendFileSync(
-    file,
-    `primary_conninfo = ${literal(conninfo)}\nprimary_slot_name = ${literal(replica.name)}\n`,
-  )
+  const secret = state.password === undefined ? '' : ` password=${conninfoValue(state.password)}`
+  return {
+    primary_conninfo: `host=127.0.0.1 port=${primary.port} user=${SUPERUSER} application_name=${replica.name}${secret}`,
+    primary_slot_name: replica.name,
+  }
 }
 
 function writeAllSettings(site: Site, firstStart: boolean): void {
   const { state } = site
   for (const server of state.instances) {
     if (findPostmaster(server.dataDirectory)) continue // adopted as it is
-    writeSettings(instanceOf(state, server), state.settings)
-    if (server.role !== 'replica') continue
-    writeReplicaSettings(state, server)
-    if (!firstStart) continue
+    const more = { ...state.settings, ...replicaSettings(state, server) }
+    writeSettings(instanceOf(state, server), more)
+    if (server.role !== 'replica' || !firstStart) continue
     const signal = join(server.dataDirectory, 'standby.signal')
     writeFileSync(signal, '')
     giveTo(state.user, signal)

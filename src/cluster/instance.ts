@@ -51,7 +51,8 @@ const baseSettings: Record<string, string> = {
   cluster_name: '',
 }
 
-const quoted = (value: string): string => `'${value.replaceAll("'", "''")}'`
+/** A value in postgresql.conf, where a backslash escapes. */
+const quoted = (value: string): string => `'${value.replace(/[\\']/g, '\\$&')}'`
 
 /** Writes our settings of the server; the user's own (ALTER SYSTEM) come after them. */
 export function writeSettings(instance: Instance, more: Record<string, string>): void {

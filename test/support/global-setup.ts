@@ -21,7 +21,10 @@ export function setup(project: TestProject): () => Promise<void> {
   project.provide('runDirectory', run)
   return async () => {
     const directories = existsSync(run) ? readdirSync(run).map((name) => join(run, name)) : []
-    await Promise.all(directories.filter(hasCluster).map((directory) => destroyCluster(directory)))
+    // what cannot be destroyed in order, the guardian ends
+    await Promise.allSettled(
+      directories.filter(hasCluster).map((directory) => destroyCluster(directory)),
+    )
     const ended = new Promise((resolve) => guardian.once('exit', resolve))
     guardian.ref()
     guardian.stdin?.end()
