@@ -1,4 +1,5 @@
 /** One node-postgres connection to one named host: for jobs that must speak to exactly that server, also over the replication protocol. */
+import type { Duplex } from 'node:stream'
 import pg from 'pg'
 
 /** A server of a topology, with who to be there. */
@@ -60,3 +61,15 @@ export async function openHostClient(
 }
 
 export type HostClient = pg.Client
+
+/**
+ * The socket of a client that is logged in and idle, for someone who speaks the protocol himself from now on.
+ * The client hears nothing more: end it by destroying the socket.
+ */
+export function takeSocket(client: HostClient): Duplex {
+  const { stream } = (client as unknown as { connection: { stream: Duplex } }).connection
+  stream.removeAllListeners('data')
+  stream.removeAllListeners('error')
+  stream.on('error', () => undefined)
+  return stream
+}

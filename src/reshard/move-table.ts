@@ -13,6 +13,8 @@ export type Standing =
       readonly keyIndex: number
       readonly keyColumn: string
       readonly placer: KeyPlacer
+      /** Equal for tables whose equal keys stand on the same shard. */
+      readonly family: string
     }
   | { readonly kind: 'reference' }
   | { readonly kind: 'unsharded'; readonly shard: number }
@@ -55,6 +57,7 @@ function standing(map: ShardMap, kind: TableKind, columns: readonly SourceColumn
     keyColumn,
     keyIndex: columns.findIndex((column) => column.name === keyColumn),
     placer: map.placerOf(kind.table),
+    family: JSON.stringify([kind.table.keyType, kind.table.placement]),
   }
 }
 

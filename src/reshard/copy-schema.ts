@@ -1,0 +1,119 @@
+/**
+ * The source's schema on every target: all but keys before the copy, keys and indexes after it, foreign keys and
+ * triggers when nothing that we apply can trip over them.
+ */
+import { engineError, toEngineError } from '../errors/engine-error.js'
+import { adminQuery } from '../pg/admin-query.js'
+import type { SchemaDump, SchemaEntry } from './dump-schema.js'
+import { onEachShard, placeOf, type ReshardSide } from './side.js'
+
+/** Entries that must wait until the rows are consistent, or would act on the rows that we apply. */
+const lateTypes = new Set(['FK CONSTRAINT', 'TRIGGER', 'EVENT TRIGGER', 'RULE'])
+
+export const isLate = (entry: SchemaEntry): boolean => lateTypes.has(entry.type)
+
+/**
+ * A foreign key that is not checked against the rows that are there: copies of several sources are not of one
+ * moment. `validateForeignKeys` checks it when they are.
+ */
+export function asNotValid(entry: SchemaEntry): string {
+  if (entry.type !== 'FK CONSTRAINT' || / NOT VALID;\s*$/.test(entry.sql)) return entry.sql
+  return entry.sql.replace(/;\s*$/, ' NOT VALID;')
+}
+
+async function apply(target: ReshardSide, sql: string): Promise<void> {
+  // One text is one implicit transaction: a failure leaves nothing of it.
+  await onEachShard(target, async (client, shard) => {
+    try {
+      await adminQuery(client, `SET check_function_bodies = false; SET search_path = ''; ${sql}`)
+    } catch (error) {
+      const where = target.shards[shard] as (typeof target.shards)[number]
+      const reason = toEngineError(error).message
+      throw engineError(
+        'RESHARD_SCHEMA_APPLY',
+        { server: placeOf(where), reason },
+        { cause: error },
+      )
+    }
+  })
+}
+
+/** Schemas, types, functions, sequences and tables without keys. */
+export async function makeTables(target: ReshardSide, dump: SchemaDump): Promise<void> {
+  await apply(target, dump.before)
+}
+
+/** Primary keys, unique constraints, indexes, policies, statistics. */
+export async function makeIndexes(target: ReshardSide, dump: SchemaDump): Promise<void> {
+  const entries = dump.after.filter((entry) => !isLate(entry))
+  if (entries.length > 0) await apply(target, entries.map((entry) => entry.sql).join('\n'))
+}
+
+/** Foreign keys (not yet validated), triggers and rules. */
+export async function makeTriggers(target: ReshardSide, dump: SchemaDump): Promise<void> {
+  const entries = dump.after.filter(isLate)
+  if (entries.length > 0) await apply(target, entries.map(asNotValid).join('\n'))
+}
+
+/** Checks the foreign keys against the rows; returns the names of those that do not hold, with the server's words. */
+export async function validateForeignKeys(
+  target: ReshardSide,
+  dump: SchemaDump,
+): Promise<string[]> {
+  const wanted = dump.after.filter(
+    (entry) => entry.type === 'FK CONSTRAINT' && asNotValid(entry) !== entry.sql,
+  )
+  if (wanted.length === 0) return []
+  const broken = await onEachShard(target, async (client, shard) => {
+    const rows = await adminQuery(
+      client,
+      `SELECT conrelid::regclass::text AS "table", quote_ident(conname) AS name FROM pg_constraint
+        WHERE contype = 'f' AND NOT convalidated`,
+    )
+    const failed: string[] = []
+    for (const row of rows) {
+      try {
+        await adminQuery(client, `ALTER TABLE ${row['table']} VALIDATE CONSTRAINT ${row['name']}`)
+      } catch (error) {
+        failed.push(
+          `shard ${shard}: ${row['name']} of ${row['table']}: ${toEngineError(error).message}`,
+        )
+      }
+    }
+    return failed
+  })
+  return broken.flat()
+}
+
+/**
+ * Removes everything that a user made on the targets, for a run that has not cut over: preflight found them empty,
+ * so all of it is ours. Schema pgshard stays.
+ */
+export async function dropTargetObjects(target: ReshardSide): Promise<void> {
+  await onEachShard(target, async (client) => {
+    await adminQuery(client, dropAll)
+  })
+}
+
+const dropAll = `DO $drop$
+DECLARE item record;
+BEGIN
+  FOR item IN SELECT nspname FROM pg_namespace
+    WHERE nspname NOT IN ('pg_catalog', 'information_schema', 'public', 'pgshard') AND nspname !~ '^pg_'
+  LOOP EXECUTE format('DROP SCHEMA %I CASCADE', item.nspname); END LOOP;
+  FOR item IN SELECT extname FROM pg_extension WHERE extname <> 'plpgsql'
+  LOOP EXECUTE format('DROP EXTENSION IF EXISTS %I CASCADE', item.extname); END LOOP;
+  FOR item IN SELECT c.oid::regclass::text AS name,
+      CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW' WHEN 'S' THEN 'SEQUENCE'
+                     WHEN 'f' THEN 'FOREIGN TABLE' ELSE 'TABLE' END AS word
+    FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r','p','v','m','S','f')
+    ORDER BY c.relkind = 'S'
+  LOOP EXECUTE format('DROP %s IF EXISTS %s CASCADE', item.word, item.name); END LOOP;
+  FOR item IN SELECT p.oid::regprocedure::text AS name FROM pg_proc p
+    WHERE p.pronamespace = 'public'::regnamespace
+  LOOP EXECUTE format('DROP ROUTINE IF EXISTS %s CASCADE', item.name); END LOOP;
+  FOR item IN SELECT t.oid::regtype::text AS name FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
+    WHERE t.typnamespace = 'public'::regnamespace AND t.typelem = 0
+      AND (t.typrelid = 0 OR c.relkind = 'c') AND t.typtype IN ('b', 'c', 'd', 'e', 'r')
+  LOOP EXECUTE format('DROP TYPE IF EXISTS %s CASCADE', item.name); END LOOP;
+END $drop$`

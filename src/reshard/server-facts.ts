@@ -1,0 +1,114 @@
+/** What preflight asks of each server, in as few questions as it takes. Reads only. */
+import { adminQuery, type TextRow } from '../pg/admin-query.js'
+import type { HostClient } from '../pg/host-client.js'
+
+export interface ServerFacts {
+  readonly version: number
+  readonly walLevel: string
+  readonly freeSlots: number
+  readonly freeSenders: number
+  readonly mayReplicate: boolean
+  readonly mayCreate: boolean
+  readonly isStandby: boolean
+  readonly largeObjects: number
+  readonly encoding: string
+  readonly mayUseReplicaRole: boolean
+  readonly extensions: readonly string[]
+  readonly availableExtensions: readonly string[]
+  readonly roles: readonly string[]
+  /** Owners and grantees of what a user made. */
+  readonly usedRoles: readonly string[]
+  /** Objects besides tables that a user made, by kind. */
+  readonly otherObjects: number
+  readonly materializedViews: readonly string[]
+  /** Tables that inherit without being partitions, and their parents. */
+  readonly inheriting: readonly string[]
+  readonly foreignKeys: readonly ForeignKey[]
+}
+
+export interface ForeignKey {
+  readonly name: string
+  readonly table: string
+  readonly columns: readonly string[]
+  readonly parent: string
+  readonly parentColumns: readonly string[]
+}
+
+const isUserSchema = `n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgshard') AND n.nspname !~ '^pg_'`
+const notOfExtension = (catalog: string, oid: string): string =>
+  `NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = '${catalog}'::regclass AND d.objid = ${oid} AND d.deptype = 'e')`
+
+const factsQuery = `
+SELECT current_setting('server_version_num') AS version, current_setting('wal_level') AS wal_level,
+  (current_setting('max_replication_slots')::int - (SELECT count(*) FROM pg_replication_slots))::text AS slots,
+  (current_setting('max_wal_senders')::int - (SELECT count(*) FROM pg_stat_replication))::text AS senders,
+  (SELECT rolsuper OR rolreplication FROM pg_roles WHERE rolname = current_user)::text AS replicate,
+  has_database_privilege(current_database(), 'CREATE')::text AS may_create,
+  pg_is_in_recovery()::text AS standby,
+  (SELECT count(*) FROM pg_largeobject_metadata)::text AS large_objects,
+  (SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database()) AS encoding,
+  (SELECT json_agg(extname) FROM pg_extension)::text AS extensions,
+  (SELECT json_agg(name) FROM pg_available_extensions)::text AS available,
+  (SELECT json_agg(rolname) FROM pg_roles)::text AS roles,
+  (SELECT json_agg(DISTINCT r.rolname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     CROSS JOIN LATERAL (SELECT c.relowner AS oid UNION SELECT (aclexplode(c.relacl)).grantee) used
+     JOIN pg_roles r ON r.oid = used.oid WHERE ${isUserSchema})::text AS used_roles,
+  ((SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE c.relkind IN ('v', 'm', 'S', 'c') AND ${isUserSchema} AND ${notOfExtension('pg_class', 'c.oid')})
+   + (SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+     WHERE ${isUserSchema} AND ${notOfExtension('pg_proc', 'p.oid')})
+   + (SELECT count(*) FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
+     WHERE t.typtype IN ('d', 'e', 'r') AND ${isUserSchema} AND ${notOfExtension('pg_type', 't.oid')}))::text AS others,
+  (SELECT json_agg(c.oid::regclass::text) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind = 'm' AND ${isUserSchema})::text AS matviews,
+  (SELECT json_agg(DISTINCT t.oid::regclass::text) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+     CROSS JOIN LATERAL (SELECT i.inhrelid AS oid UNION SELECT i.inhparent) t
+    WHERE NOT c.relispartition AND c.relkind = 'r')::text AS inheriting,
+  (SELECT json_agg(json_build_object('name', o.conname, 'table', cn.nspname || '.' || c.relname,
+       'parent', pn.nspname || '.' || p.relname,
+       'columns', (SELECT json_agg(a.attname ORDER BY k.place) FROM unnest(o.conkey) WITH ORDINALITY k(n, place)
+                     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.n),
+       'parentColumns', (SELECT json_agg(a.attname ORDER BY k.place) FROM unnest(o.confkey) WITH ORDINALITY k(n, place)
+                     JOIN pg_attribute a ON a.attrelid = p.oid AND a.attnum = k.n)))
+     FROM pg_constraint o JOIN pg_class c ON c.oid = o.conrelid JOIN pg_namespace cn ON cn.oid = c.relnamespace
+     JOIN pg_class p ON p.oid = o.confrelid JOIN pg_namespace pn ON pn.oid = p.relnamespace
+    WHERE o.contype = 'f' AND o.conparentid = 0)::text AS foreign_keys`
+
+const list = <T>(row: TextRow, name: string): T[] =>
+  row[name] ? ((JSON.parse(row[name]) as T[] | null) ?? []) : []
+
+async function mayUseReplicaRole(client: HostClient): Promise<boolean> {
+  try {
+    await client.query('SET session_replication_role = replica')
+    await client.query('RESET session_replication_role')
+    return true
+  } catch {
+    return false
+  }
+}
+
+export async function readServerFacts(client: HostClient): Promise<ServerFacts> {
+  const [row] = (await adminQuery(client, factsQuery)) as [TextRow]
+  const number = (name: string): number => Number(row[name])
+  const truth = (name: string): boolean => row[name] === 'true'
+  return {
+    version: number('version'),
+    walLevel: row['wal_level'] ?? '',
+    freeSlots: number('slots'),
+    freeSenders: number('senders'),
+    mayReplicate: truth('replicate'),
+    mayCreate: truth('may_create'),
+    isStandby: truth('standby'),
+    largeObjects: number('large_objects'),
+    encoding: row['encoding'] ?? '',
+    mayUseReplicaRole: await mayUseReplicaRole(client),
+    extensions: list(row, 'extensions'),
+    availableExtensions: list(row, 'available'),
+    roles: list(row, 'roles'),
+    usedRoles: list(row, 'used_roles'),
+    otherObjects: number('others'),
+    materializedViews: list(row, 'matviews'),
+    inheriting: list(row, 'inheriting'),
+    foreignKeys: list(row, 'foreign_keys'),
+  }
+}
