@@ -74,21 +74,28 @@ const samples = (native: string): string[] => [
   join(native, 'lib', 'postgresql', 'plpgsql.dylib'),
 ]
 
+/** Stands for one build of PostgreSQL, wherever it lies. */
+export const buildKey = (binDirectory: string): string =>
+  shortHash(['postgres', 'initdb'].map((name) => statSync(join(binDirectory, name)).size).join())
+
 function usableNative(root: string, user: ServerUser, clock: Clock): string {
   const native = join(root, 'native')
   const linked = makeLinks(root)
   if (linked && canRead(user, samples(native).filter(existsSync))) return native
-  const { mtimeMs, size } = statSync(join(native, 'bin', 'postgres'))
-  const name = `binaries-${shortHash(`${root} ${mtimeMs} ${size}`)}`
-  const copy = cached(cacheDirectory(user), name, clock, (path) => {
-    cpSync(native, join(path, 'native'), {
-      recursive: true,
-      verbatimSymlinks: true,
-      mode: 0, // a plain copy when the file system cannot share blocks
-    })
-    makeLinks(path)
-    runAs(undefined, '/bin/chmod', ['-R', 'a+rX', path])
-  })
+  const copy = cached(
+    cacheDirectory(user),
+    `binaries-${buildKey(join(native, 'bin'))}`,
+    clock,
+    (path) => {
+      cpSync(native, join(path, 'native'), {
+        recursive: true,
+        verbatimSymlinks: true,
+        mode: 0, // a plain copy when the file system cannot share blocks
+      })
+      makeLinks(path)
+      runAs(undefined, '/bin/chmod', ['-R', 'a+rX', path])
+    },
+  )
   return join(copy, 'native')
 }
 

@@ -3,8 +3,8 @@ import { appendFileSync, cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.js'
 import { engineError } from '../errors/engine-error.js'
-import type { Binaries } from './binaries.js'
-import { cacheDirectory, cached, shortHash } from './cache-directory.js'
+import { type Binaries, buildKey } from './binaries.js'
+import { cacheDirectory, cached } from './cache-directory.js'
 import { giveTo, runAs, type ServerUser } from './run-as.js'
 
 export const SUPERUSER = 'postgres'
@@ -38,8 +38,8 @@ function initialize(binaries: Binaries, user: ServerUser, data: string): void {
 
 /** Path of a stopped data directory with no database of ours in it. @throws CLUSTER_INITDB */
 export function template(binaries: Binaries, user: ServerUser, clock: Clock): string {
-  const key = shortHash(`${binaries.binDirectory} ${user?.uid}`)
-  const name = `template-${binaries.version}-${key}`
+  const key = buildKey(binaries.binDirectory)
+  const name = `template-${binaries.version}-${key}-${user?.uid ?? 'own'}`
   const made = cached(cacheDirectory(user), name, clock, (path) =>
     initialize(binaries, user, join(path, 'data')),
   )
