@@ -37,17 +37,12 @@ function countBy(map: readonly number[], shards: number): number[] {
   return counts
 }
 
-/** How many buckets each shard should have: equal, the first ones one more; shards that have more keep it where they can. */
+/** How many buckets each shard should have: equal, some one more; those that have more keep it before others get it. */
 function targets(counts: readonly number[], buckets: number): number[] {
   const least = Math.floor(buckets / counts.length)
-  let extra = buckets % counts.length
-  return counts.map((count) => {
-    if (count > least && extra > 0) {
-      extra--
-      return least + 1
-    }
-    return least
-  })
+  const byCount = counts.map((_, shard) => shard).sort((a, b) => counts[b]! - counts[a]! || a - b)
+  const luckier = new Set(byCount.slice(0, buckets % counts.length))
+  return counts.map((_, shard) => least + (luckier.has(shard) ? 1 : 0))
 }
 
 /** Proposes a map over `shards` shards, numbered as before with the new ones behind. */
