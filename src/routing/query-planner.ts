@@ -1,0 +1,173 @@
+/**
+ * Statements → plans for one database: the door of this room. Texts without literals are kept whole; the others share
+ * their template's facts and route, and bring only the places of their literals. Pure: no server is asked.
+ */
+import type { Catalog } from '../catalog/catalog.js'
+import { isEngineError } from '../errors/engine-error.js'
+import type {
+  BoundParameters,
+  Effects,
+  Plan,
+  PlannedQuery,
+  PlannedStatement,
+  QueryPlanner,
+  RouteContext,
+  StatementKind,
+} from '../plan/plan.js'
+import { makeShardMap } from '../sharding/shard-map.js'
+import type { ShardingConfig } from '../sharding/sharded-table.js'
+import { loadParser } from '../sql/parse.js'
+import { QueryReader, type ReadStatement, TwoGenerations } from '../sql/read-query.js'
+import type { Slots } from '../sql/template.js'
+import { compileStatement, type RouteOf } from './compile-statement.js'
+import { effectsOf, readsOnly } from './effects.js'
+import type { Run } from './key-value.js'
+import { refuse } from './plans.js'
+import type { RoutingWorld } from './world.js'
+
+export interface QueryPlannerOptions {
+  readonly sharding: ShardingConfig
+  /** Absent: tables are known by the configuration alone. */
+  readonly catalog?: Catalog | undefined
+  /** User functions that leave nothing behind and only read (`assume_clean_functions`). */
+  readonly assumeCleanFunctions?: readonly string[]
+  /** standard_conforming_strings of the clients; another planner serves those that turned it off. */
+  readonly standardConformingStrings?: boolean
+  /** How many templates and how many texts are kept, each in two generations. */
+  readonly cacheSize?: number
+}
+
+/** What is worked out once a template. */
+interface TemplateRoute {
+  readonly kind: StatementKind
+  readonly isRead: boolean
+  readonly effects: Effects
+  readonly route: RouteOf
+}
+
+class RoutedStatement implements PlannedStatement, Run {
+  readonly kind: StatementKind
+  readonly start: number
+  readonly end: number
+  readonly isRead: boolean
+  readonly effects: Effects
+  readonly sql: string
+  readonly slots: Slots
+  readonly standard: boolean
+  parameters: BoundParameters | undefined
+  context: RouteContext = { searchPath: [] }
+  readonly #route: RouteOf
+
+  constructor(sql: string, read: ReadStatement, template: TemplateRoute, standard: boolean) {
+    this.kind = template.kind
+    this.start = read.start
+    this.end = read.end
+    this.isRead = template.isRead
+    this.effects = template.effects
+    this.sql = sql
+    this.slots = read.slots
+    this.standard = standard
+    this.#route = template.route
+  }
+
+  /** Parameters are lent for the call: they are let go of before it returns. */
+  route(parameters: BoundParameters | undefined, context: RouteContext): Plan {
+    this.parameters = parameters
+    this.context = context
+    const plan = this.#route(this)
+    this.parameters = undefined
+    return plan
+  }
+}
+
+class CachingPlanner implements QueryPlanner {
+  readonly shardCount: number
+  readonly #world: RoutingWorld
+  readonly #standard: boolean
+  readonly #reader: QueryReader
+  readonly #texts: TwoGenerations<PlannedQuery>
+  readonly #routes = new WeakMap<object, TemplateRoute>()
+
+  constructor(options: QueryPlannerOptions) {
+    this.shardCount = options.sharding.shardCount
+    this.#standard = options.standardConformingStrings ?? true
+    this.#world = {
+      map: makeShardMap(options.sharding),
+      catalog: options.catalog,
+      cleanFunctions: new Set(options.assumeCleanFunctions ?? []),
+    }
+    const size = options.cacheSize ?? 5000
+    this.#reader = new QueryReader({ standard: this.#standard, templates: size })
+    this.#texts = new TwoGenerations(size)
+  }
+
+  plan(sql: string): PlannedQuery {
+    const known = this.#texts.get(sql)
+    if (known) return known
+    const query = this.#read(sql)
+    // A text with literals comes once; keeping it would only push others out.
+    if (sql.length <= 8192 && !hasLiterals(query)) this.#texts.set(sql, query)
+    return query
+  }
+
+  #read(sql: string): PlannedQuery {
+    try {
+      const { statements, syntaxError } = this.#reader.read(sql)
+      const planned = statements.map((read) => this.#statement(sql, read))
+      return { text: sql, statements: planned, ...(syntaxError ? { syntaxError } : {}) }
+    } catch (error) {
+      if (!isEngineError(error)) throw error
+      return { text: sql, statements: [this.#unread(sql, refuse(error))] }
+    }
+  }
+
+  #statement(sql: string, read: ReadStatement): PlannedStatement {
+    let template = this.#routes.get(read.key)
+    if (!template) {
+      const { statement, hints } = read
+      template = {
+        kind: statement.kind,
+        isRead: readsOnly(statement, this.#world),
+        effects: effectsOf(statement, this.#world),
+        route: compileStatement(statement, hints, this.#world),
+      }
+      this.#routes.set(read.key, template)
+    }
+    return new RoutedStatement(sql, read, template, this.#standard)
+  }
+
+  /** Too long or too deep to be read: one shard may run it all the same, as something that may have done anything. */
+  #unread(sql: string, refusal: Plan): PlannedStatement {
+    const relay: Plan = { ...refusal, how: 'relay', target: { kind: 'some', shards: [0] } }
+    const { error: _, ...alone } = relay
+    const plan = this.shardCount === 1 ? alone : refusal
+    return {
+      kind: 'utility',
+      start: 0,
+      end: sql.length,
+      isRead: false,
+      effects: { pins: [], taints: true, changesSchema: false },
+      route: () => plan,
+    }
+  }
+}
+
+function hasLiterals(query: PlannedQuery): boolean {
+  return query.statements.some(
+    (statement) =>
+      statement instanceof RoutedStatement &&
+      statement.slots.starts.length > 0 &&
+      query.statements.length === 1,
+  )
+}
+
+/** `loadParser` of sql/parse.ts must have resolved before the first `plan`. */
+export function makeQueryPlanner(options: QueryPlannerOptions): QueryPlanner {
+  return new CachingPlanner(options)
+}
+
+/** Loads the parser, then makes the planner. */
+export async function openQueryPlanner(options: QueryPlannerOptions): Promise<QueryPlanner> {
+  await loadParser()
+  return makeQueryPlanner(options)
+}

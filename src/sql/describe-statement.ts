@@ -1,0 +1,157 @@
+/** One parsed statement → its facts. Knows every kind of statement; what it does not know is 'utility' or 'ddl', never a read. */
+import {
+  aggregateBuiltins,
+  immutableBuiltins,
+  stableBuiltins,
+  volatileBuiltins,
+  windowBuiltins,
+} from './builtin-functions.js'
+import { readQuery } from './describe-dml.js'
+import { describeUtility } from './describe-utility.js'
+import { TokenKind, tokens } from './lexer.js'
+import type { Node } from './parse.js'
+import type { SlotFinder } from './predicate.js'
+import { newLevel, type Scope } from './query-level.js'
+import type { Effects, FunctionUse, Level, Statement, StatementKind } from './statement.js'
+import { type Survey, surveyStatement } from './survey.js'
+import { tagOf } from './tree.js'
+import { noEffects, type TextSource } from './utility.js'
+
+/** Volatile, yet harmless for a replica and for rows that come from several shards. */
+export const harmlessVolatiles: ReadonlySet<string> = new Set(
+  'random random_normal gen_random_uuid uuidv4 uuidv7 clock_timestamp timeofday pg_sleep pg_sleep_for pg_sleep_until array_sample array_shuffle current_query pg_relation_size pg_total_relation_size pg_table_size pg_indexes_size pg_database_size pg_is_in_recovery bernoulli system'.split(
+    ' ',
+  ),
+)
+
+export function isBuiltin({ schema, name }: FunctionUse): boolean {
+  if (schema !== undefined && schema !== 'pg_catalog') return false
+  return (
+    immutableBuiltins.has(name) ||
+    stableBuiltins.has(name) ||
+    volatileBuiltins.has(name) ||
+    aggregateBuiltins.has(name) ||
+    windowBuiltins.has(name)
+  )
+}
+
+const mayWrite = (call: FunctionUse): boolean =>
+  volatileBuiltins.has(call.name) && !harmlessVolatiles.has(call.name)
+
+const queryKinds: Record<string, StatementKind> = {
+  SelectStmt: 'select',
+  InsertStmt: 'insert',
+  UpdateStmt: 'update',
+  DeleteStmt: 'delete',
+  MergeStmt: 'merge',
+}
+
+const emptyScope = (slots: SlotFinder): Scope => ({ ctes: new Set(), slots })
+
+/** First words of the statement in upper case: `CREATE TABLE`. */
+function verbOf(source: TextSource, firstToken: number, words: number): string {
+  const found: string[] = []
+  for (let i = firstToken; i < tokens.count && found.length < words; i++) {
+    if (tokens.kinds[i] === TokenKind.comment) continue
+    if (tokens.kinds[i] !== TokenKind.word) break
+    found.push(source.sql.slice(tokens.starts[i], tokens.ends[i]).toUpperCase())
+  }
+  return found.join(' ')
+}
+
+function queryEffects(survey: Survey, node: Node): Effects {
+  const effects = noEffects()
+  effects.pins.push(...new Set(survey.pins))
+  effects.taints = survey.taints
+  if (survey.settings.length > 0) effects.settings = survey.settings
+  if ('SelectStmt' in node && node.SelectStmt.intoClause) {
+    if (node.SelectStmt.intoClause.rel?.relpersistence === 't')
+      effects.pins.push('temporary object')
+    else effects.changesSchema = true
+  }
+  return effects
+}
+
+interface Assembled {
+  kind: StatementKind
+  effects: Effects
+  root?: Level | undefined
+  isRead: boolean
+  dependsOnLiterals: boolean
+}
+
+function assemble(parts: Assembled, survey: Survey, verb: string): Statement {
+  const { root, ...rest } = parts
+  return {
+    ...rest,
+    ...(root ? { root } : {}),
+    functions: survey.functions,
+    usesClock: survey.usesClock,
+    ...(survey.systemColumn === undefined ? {} : { systemColumn: survey.systemColumn }),
+    locks: survey.locks,
+    verb,
+  }
+}
+
+const readsOnly = (survey: Survey): boolean =>
+  !survey.locks && !survey.writes && !survey.functions.some(mayWrite)
+
+function describeQuery(
+  node: Node,
+  kind: StatementKind,
+  slots: SlotFinder,
+  verb: string,
+): Statement {
+  const survey = surveyStatement(node)
+  const parts = {
+    kind,
+    effects: queryEffects(survey, node),
+    root: readQuery(node, undefined, emptyScope(slots)),
+    isRead: kind === 'select' && readsOnly(survey),
+    dependsOnLiterals: survey.settings.length > 0,
+  }
+  return assemble(parts, survey, verb)
+}
+
+/** The level of COPY table TO STDOUT: SELECT columns FROM ONLY table. */
+function copiedTable(effects: Effects): Level | undefined {
+  const table = effects.copy?.table
+  if (!table) return undefined
+  const level = newLevel('select', undefined)
+  level.relations.push({
+    ...table,
+    alias: table.name,
+    nullable: false,
+    isTarget: effects.copy?.direction === 'in',
+    renamesColumns: false,
+  })
+  return level
+}
+
+/** `firstToken` numbers the statement's first token in the last scan; `slots` belongs to its template. */
+export function describeStatement(
+  node: Node,
+  source: TextSource,
+  slots: SlotFinder,
+  firstToken: number,
+): Statement {
+  const [tag] = tagOf(node)
+  const queryKind = queryKinds[tag]
+  if (queryKind) return describeQuery(node, queryKind, slots, verbOf(source, firstToken, 1))
+  const utility = describeUtility(node, source, firstToken)
+  const survey = surveyStatement(utility.inner ?? node)
+  const inner = utility.inner ? readQuery(utility.inner, undefined, emptyScope(slots)) : undefined
+  const innerReads = utility.inner === undefined || readsOnly(survey)
+  const effects = utility.effects
+  effects.taints ||= survey.taints || survey.settings.length > 0
+  for (const pin of survey.pins) if (!effects.pins.includes(pin)) effects.pins.push(pin)
+  const parts = {
+    kind: utility.kind,
+    effects,
+    root: inner ?? copiedTable(effects),
+    isRead: utility.isRead && (innerReads || !utility.runsInner),
+    // Utility statements are few and their literals matter: they are not kept by template.
+    dependsOnLiterals: utility.kind !== 'explain' && utility.kind !== 'declare',
+  }
+  return assemble(parts, survey, verbOf(source, firstToken, 2))
+}

@@ -1,0 +1,195 @@
+/** Statements that are not queries: kind, effects, and the query that EXPLAIN, DECLARE, COPY hold. */
+import { TokenKind, tokens } from './lexer.js'
+import type { DefElem, Node } from './parse.js'
+import type { Effects, StatementKind } from './statement.js'
+import { tagOf } from './tree.js'
+import { noEffects, readCopy, readSet, readTransaction, type TextSource } from './utility.js'
+
+export interface UtilityFacts {
+  kind: StatementKind
+  effects: Effects
+  /** The query inside. */
+  inner?: Node
+  /** The inner query is executed, not only planned. */
+  runsInner: boolean
+  isRead: boolean
+}
+
+const plain = (
+  kind: StatementKind,
+  effects: Effects = noEffects(),
+  isRead = false,
+): UtilityFacts => ({
+  kind,
+  effects,
+  runsInner: true,
+  isRead,
+})
+
+const withEffects = (
+  kind: StatementKind,
+  effects: Partial<Effects>,
+  isRead = false,
+): UtilityFacts => plain(kind, { ...noEffects(), ...effects }, isRead)
+
+function isOn(element: DefElem): boolean {
+  const arg = element.arg
+  if (!arg) return true
+  if ('Boolean' in arg) return arg.Boolean.boolval === true
+  if ('Integer' in arg) return (arg.Integer.ival ?? 0) !== 0
+  if ('String' in arg) return !/^(?:off|false|0|no)$/i.test(arg.String.sval ?? '')
+  return true
+}
+
+function explain(query: Node | undefined, options: readonly Node[] | undefined): UtilityFacts {
+  const analyze = (options ?? []).some(
+    (node) => 'DefElem' in node && node.DefElem.defname === 'analyze' && isOn(node.DefElem),
+  )
+  const facts = plain('explain', noEffects(), true)
+  facts.runsInner = analyze
+  if (query && 'ExecuteStmt' in query) {
+    facts.effects.execute = { name: query.ExecuteStmt.name ?? '' }
+    facts.isRead = false
+  } else if (query) {
+    const [tag] = tagOf(query)
+    if (/^(?:Select|Insert|Update|Delete|Merge)Stmt$/.test(tag)) facts.inner = query
+    else facts.isRead = false
+  }
+  return facts
+}
+
+/** CURSOR_OPT_HOLD in src/include/nodes/parsenodes.h. */
+const cursorHold = 0x20
+
+function declare(query: Node | undefined, options: number): UtilityFacts {
+  const effects = noEffects()
+  if ((options & cursorHold) !== 0) effects.pins.push('cursor with hold')
+  return {
+    kind: 'declare',
+    effects,
+    runsInner: true,
+    isRead: true,
+    ...(query ? { inner: query } : {}),
+  }
+}
+
+/** Where the body of PREPARE name (types) AS body begins. */
+function prepareBody(source: TextSource, firstToken: number): number {
+  let depth = 0
+  for (let i = firstToken; i < tokens.count; i++) {
+    const start = tokens.starts[i]!
+    const text = source.sql.slice(start, tokens.ends[i])
+    if (text === '(') depth++
+    else if (text === ')') depth--
+    else if (depth === 0 && tokens.kinds[i] === TokenKind.word && /^as$/i.test(text)) {
+      return tokens.starts[i + 1] ?? source.end
+    }
+  }
+  return source.end
+}
+
+function isTemporary(body: unknown): boolean {
+  const { relation, into, sequence, view } = (body ?? {}) as Record<string, unknown>
+  const ranges = [relation, (into as { rel?: unknown } | undefined)?.rel, sequence, view]
+  return ranges.some((range) => {
+    const { relpersistence, schemaname } = (range ?? {}) as Record<string, unknown>
+    return relpersistence === 't' || schemaname === 'pg_temp'
+  })
+}
+
+function dataDefinition(tag: string, body: unknown): UtilityFacts {
+  const effects = noEffects()
+  if (/^Create/.test(tag) || tag === 'ViewStmt') {
+    if (isTemporary(body)) effects.pins.push('temporary object')
+    else effects.changesSchema = true
+  } else effects.changesSchema = true
+  return plain('ddl', effects)
+}
+
+const utilities = new Set([
+  'VacuumStmt',
+  'ClusterStmt',
+  'CheckPointStmt',
+  'ReindexStmt',
+  'RefreshMatViewStmt',
+  'LoadStmt',
+  'AlterSystemStmt',
+])
+
+function describeSession(node: Node, source: TextSource, first: number): UtilityFacts | undefined {
+  if ('TransactionStmt' in node)
+    return { ...plain('begin'), ...readTransaction(node.TransactionStmt) }
+  if ('VariableSetStmt' in node)
+    return { ...plain('set'), ...readSet(node.VariableSetStmt, source) }
+  if ('VariableShowStmt' in node) return plain('show', noEffects(), true)
+  if ('ConstraintsSetStmt' in node) {
+    return withEffects('set', { settings: [{ kind: 'transaction' }] })
+  }
+  if ('DiscardStmt' in node) {
+    const target = (node.DiscardStmt.target ?? 'DISCARD_ALL').slice(8).toLowerCase()
+    return withEffects('discard', { discard: target as NonNullable<Effects['discard']> })
+  }
+  if ('PrepareStmt' in node) {
+    const bodyStart = prepareBody(source, first)
+    const name = node.PrepareStmt.name ?? ''
+    return withEffects('prepare', { prepare: { name, bodyStart, bodyEnd: source.end } })
+  }
+  if ('ExecuteStmt' in node) {
+    return withEffects('execute', { execute: { name: node.ExecuteStmt.name ?? '' } })
+  }
+  if ('DeallocateStmt' in node) {
+    return withEffects('deallocate', { deallocate: { name: node.DeallocateStmt.name ?? null } })
+  }
+  return undefined
+}
+
+function describeNotification(node: Node): UtilityFacts | undefined {
+  if ('ListenStmt' in node) {
+    const channel = node.ListenStmt.conditionname ?? ''
+    return withEffects('listen', { listen: { channel }, pins: ['listen'] })
+  }
+  if ('UnlistenStmt' in node) {
+    return withEffects('unlisten', {
+      unlisten: { channel: node.UnlistenStmt.conditionname ?? null },
+    })
+  }
+  if ('NotifyStmt' in node) {
+    const { conditionname, payload } = node.NotifyStmt
+    return withEffects('notify', {
+      notify: { channel: conditionname ?? '', payload: payload ?? '' },
+    })
+  }
+  return undefined
+}
+
+function describeQueryHolder(node: Node): UtilityFacts | undefined {
+  if ('ExplainStmt' in node) return explain(node.ExplainStmt.query, node.ExplainStmt.options)
+  if ('DeclareCursorStmt' in node) {
+    return declare(node.DeclareCursorStmt.query, node.DeclareCursorStmt.options ?? 0)
+  }
+  if ('CopyStmt' in node) {
+    const { query, is_from, filename, is_program } = node.CopyStmt
+    const isRead = !is_from && !filename && !is_program
+    return {
+      ...plain('copy', noEffects(), isRead),
+      ...readCopy(node.CopyStmt),
+      ...(query ? { inner: query } : {}),
+    }
+  }
+  if ('FetchStmt' in node) return plain('fetch', noEffects(), true)
+  if ('ClosePortalStmt' in node) return plain('close', noEffects(), true)
+  if ('CallStmt' in node) return withEffects('call', { taints: true })
+  if ('DoStmt' in node) return withEffects('do', { taints: true })
+  if ('TruncateStmt' in node) return plain('truncate')
+  return 'LockStmt' in node ? plain('lock') : undefined
+}
+
+export function describeUtility(node: Node, source: TextSource, firstToken: number): UtilityFacts {
+  const known =
+    describeSession(node, source, firstToken) ??
+    describeNotification(node) ??
+    describeQueryHolder(node)
+  if (known) return known
+  const [tag, body] = tagOf(node)
+  return utilities.has(tag) ? plain('utility') : dataDefinition(tag, body)
+}

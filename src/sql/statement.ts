@@ -1,0 +1,211 @@
+/**
+ * The facts about one statement: what it is, what it does to the session, which tables stand in which query level, and
+ * what its conditions say of their columns. Immutable and without literals: a value names the slot where it stands.
+ * `Effects` has the shape of plan/plan.ts, which this room may not import.
+ */
+
+export type StatementKind =
+  | 'select'
+  | 'insert'
+  | 'update'
+  | 'delete'
+  | 'merge'
+  | 'copy'
+  | 'begin'
+  | 'commit'
+  | 'rollback'
+  | 'savepoint'
+  | 'release'
+  | 'rollback_to'
+  | 'two_phase'
+  | 'set'
+  | 'reset'
+  | 'show'
+  | 'discard'
+  | 'prepare'
+  | 'execute'
+  | 'deallocate'
+  | 'listen'
+  | 'unlisten'
+  | 'notify'
+  | 'declare'
+  | 'fetch'
+  | 'close'
+  | 'explain'
+  | 'truncate'
+  | 'lock'
+  | 'call'
+  | 'do'
+  | 'ddl'
+  | 'utility'
+
+export type IsolationLevel =
+  | 'read uncommitted'
+  | 'read committed'
+  | 'repeatable read'
+  | 'serializable'
+
+export type TransactionEffect =
+  | { kind: 'begin'; readOnly?: boolean; isolation?: IsolationLevel }
+  | { kind: 'commit' | 'rollback'; chain: boolean }
+  | { kind: 'savepoint' | 'release' | 'rollback_to'; name: string }
+  | { kind: 'two_phase'; verb: 'prepare' | 'commit_prepared' | 'rollback_prepared' }
+
+export type SettingEffect =
+  | { kind: 'set'; name: string; value: string | null; local: boolean }
+  | { kind: 'reset'; name: string }
+  | { kind: 'reset_all' }
+  | { kind: 'transaction' }
+
+export type PinReason =
+  | 'temporary object'
+  | 'advisory lock'
+  | 'cursor with hold'
+  | 'listen'
+  | 'session state of a function'
+
+export interface TableName {
+  schema?: string
+  name: string
+}
+
+export interface CopyEffect {
+  direction: 'in' | 'out'
+  stdio: boolean
+  table?: TableName
+  columns?: string[]
+  options: { name: string; value?: string; list?: string[] }[]
+  where: boolean
+}
+
+export interface Effects {
+  transaction?: TransactionEffect
+  settings?: SettingEffect[]
+  prepare?: { name: string; bodyStart: number; bodyEnd: number }
+  execute?: { name: string }
+  deallocate?: { name: string | null }
+  discard?: 'all' | 'plans' | 'sequences' | 'temp'
+  listen?: { channel: string }
+  unlisten?: { channel: string | null }
+  notify?: { channel: string; payload: string }
+  copy?: CopyEffect
+  pins: PinReason[]
+  taints: boolean
+  changesSchema: boolean
+}
+
+/** A value that is known when the statement runs. `type` is the name of a cast around it, as PostgreSQL names it. */
+export type Value =
+  | {
+      readonly kind: 'slot'
+      readonly slot: number
+      readonly negative: boolean
+      readonly literal: 'integer' | 'number' | 'string' | 'bit'
+      readonly type?: string
+    }
+  /** `index` counts from 0. */
+  | { readonly kind: 'parameter'; readonly index: number; readonly type?: string }
+  | { readonly kind: 'null' }
+
+/** A column as written: `column`, `table.column` or `schema.table.column`. */
+export interface ColumnUse {
+  readonly column: string
+  readonly table?: string
+  readonly schema?: string
+}
+
+export type Predicate =
+  | { readonly op: 'and' | 'or'; readonly parts: readonly Predicate[] }
+  | { readonly op: 'equal'; readonly column: ColumnUse; readonly values: readonly Value[] }
+  /** = ANY(array), the array being one value. */
+  | { readonly op: 'any'; readonly column: ColumnUse; readonly array: Value }
+  | { readonly op: 'same'; readonly left: ColumnUse; readonly right: ColumnUse }
+  | { readonly op: 'null'; readonly column: ColumnUse }
+  /** IS NOT DISTINCT FROM. */
+  | { readonly op: 'identical'; readonly column: ColumnUse; readonly value: Value }
+  | {
+      readonly op: 'range'
+      readonly column: ColumnUse
+      readonly low?: Value
+      readonly high?: Value
+      readonly inclusive: boolean
+    }
+  | { readonly op: 'never' }
+  | { readonly op: 'unknown' }
+
+/** A predicate that holds for every row in which one of `relations` takes part (not null-extended); absent: always. */
+export interface Conjunct {
+  readonly predicate: Predicate
+  readonly relations?: readonly number[]
+}
+
+export interface RelationUse {
+  readonly name: string
+  readonly schema?: string
+  readonly alias: string
+  /** An outer join may put NULLs in its place. */
+  nullable: boolean
+  /** The table that an INSERT, UPDATE, DELETE or MERGE changes. */
+  readonly isTarget: boolean
+  /** t(a, b): the columns have other names. */
+  readonly renamesColumns: boolean
+}
+
+export interface OuterJoin {
+  readonly preserved: readonly number[]
+  readonly nullable: readonly number[]
+}
+
+export interface InsertFacts {
+  /** Absent: all columns in catalogue order. */
+  readonly columns?: readonly string[]
+  /** VALUES; undefined stands for what cannot be computed, 'default' for DEFAULT. */
+  readonly rows?: readonly (readonly (Value | 'default' | undefined)[])[]
+  /** INSERT … SELECT: the query's level and what it selects; absent when a star or a set operation hides it. */
+  readonly source?: Level
+  readonly selected?: readonly (Value | ColumnUse | undefined)[]
+}
+
+export interface Level {
+  readonly kind: 'select' | 'values' | 'setop' | 'insert' | 'update' | 'delete' | 'merge'
+  parent?: Level
+  readonly relations: RelationUse[]
+  readonly conjuncts: Conjunct[]
+  readonly children: Level[]
+  readonly outerJoins: OuterJoin[]
+  /** USING columns: name → relation whose column it is, or -1 where that cannot be said. */
+  readonly merged: Map<string, number>
+  /** FROM has subqueries, functions or CTE references beside the tables. */
+  hasDerived: boolean
+  hasFullJoin: boolean
+  /** Why answers of several shards cannot simply be put behind each other; absent when they can. */
+  notPlain?: string
+  insert?: InsertFacts
+  /** Columns that UPDATE or ON CONFLICT DO UPDATE assigns, with their value where it is known. */
+  assigned?: readonly { readonly column: string; readonly value?: Value }[]
+}
+
+export interface FunctionUse {
+  readonly schema?: string
+  readonly name: string
+}
+
+export interface Statement {
+  readonly kind: StatementKind
+  readonly effects: Effects
+  /** Query levels of SELECT, INSERT, UPDATE, DELETE, MERGE, and of what EXPLAIN, COPY (query), DECLARE hold. */
+  readonly root?: Level
+  readonly functions: readonly FunctionUse[]
+  /** By the text alone; a view or a user's function may still write. */
+  readonly isRead: boolean
+  /** Mentions now() or CURRENT_TIMESTAMP and their like. */
+  readonly usesClock: boolean
+  /** First system column named (ctid, xmin, …). */
+  readonly systemColumn?: string
+  /** FOR UPDATE and the like. */
+  readonly locks: boolean
+  /** The effects hold values of literals: other texts of the template need their own facts. */
+  readonly dependsOnLiterals: boolean
+  /** First words, for messages: `create table`. */
+  readonly verb: string
+}

@@ -1,0 +1,122 @@
+/** What a walk over a whole statement finds: functions called, clocks, locks, data-changing parts, system columns. */
+
+import type { FuncCall, Node } from './parse.js'
+import { readValue } from './predicate.js'
+import type { FunctionUse, PinReason, SettingEffect } from './statement.js'
+import { stringOf, stringsOf, walkTree } from './tree.js'
+
+export interface Survey {
+  functions: FunctionUse[]
+  usesClock: boolean
+  systemColumn?: string
+  locks: boolean
+  /** INSERT, UPDATE, DELETE, MERGE or SELECT INTO at any depth. */
+  writes: boolean
+  pins: PinReason[]
+  settings: SettingEffect[]
+  /** set_config or setseed whose effect cannot be read. */
+  taints: boolean
+}
+
+const systemColumns = new Set(['ctid', 'xmin', 'xmax', 'cmin', 'cmax', 'tableoid'])
+const clocks = new Set(['now', 'transaction_timestamp', 'statement_timestamp'])
+const writingTags = new Set(['InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt', 'IntoClause'])
+const sessionLocks = /^pg_(?:try_)?advisory_lock(?:_shared)?$|^pg_advisory_unlock(?:_shared|_all)?$/
+
+/** Settings whose value is a list of names: set_config takes it as one string, SET as several. */
+const listSettings = new Set(['search_path', 'datestyle', 'temp_tablespaces'])
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`
+
+function settingText(name: string, value: string): string {
+  if (!listSettings.has(name) || !value.includes(',')) return quoted(value)
+  const parts = value.split(',').map((part) => part.trim())
+  return parts.map((part) => (part.startsWith('"') ? part : quoted(part))).join(', ')
+}
+
+const constString = (node: Node | undefined): string | undefined =>
+  node && 'A_Const' in node && node.A_Const.sval ? (node.A_Const.sval.sval ?? '') : undefined
+
+function constBoolean(node: Node | undefined): boolean | undefined {
+  if (!node || !('A_Const' in node) || !node.A_Const.boolval) return undefined
+  return node.A_Const.boolval.boolval === true
+}
+
+/** set_config with literal arguments, as the SET that does the same. */
+function setConfig(call: FuncCall): SettingEffect | undefined {
+  const [first, second, third] = call.args ?? []
+  const name = constString(first)?.toLowerCase()
+  const value = constString(second)
+  const local = constBoolean(third)
+  if (name === undefined || value === undefined || local === undefined) return undefined
+  return { kind: 'set', name, value: settingText(name, value), local }
+}
+
+function surveyCall(call: FuncCall, survey: Survey): void {
+  const path = stringsOf(call.funcname)
+  const name = path.at(-1) ?? ''
+  const schema = path.length > 1 ? path.at(-2) : undefined
+  survey.functions.push(schema === undefined ? { name } : { schema, name })
+  if (schema !== undefined && schema !== 'pg_catalog') return
+  if (clocks.has(name)) survey.usesClock = true
+  if (sessionLocks.test(name)) survey.pins.push('advisory lock')
+  if (name === 'setseed') survey.taints = true
+  if (name === 'set_config') {
+    const effect = setConfig(call)
+    if (effect) survey.settings.push(effect)
+    else survey.taints = true
+  }
+}
+
+function surveyColumn(fields: readonly Node[] | undefined, survey: Survey): void {
+  const name = stringOf(fields?.at(-1))
+  if (name !== undefined && systemColumns.has(name)) survey.systemColumn ??= name
+}
+
+const clockOps = /^SVFOP_(?:CURRENT_(?:DATE|TIME|TIMESTAMP)|LOCALTIME)/
+
+function surveyNode(tag: string, body: unknown, survey: Survey): void {
+  if (tag === 'FuncCall') surveyCall(body as FuncCall, survey)
+  else if (tag === 'ColumnRef') surveyColumn((body as { fields?: Node[] }).fields, survey)
+  else if (tag === 'LockingClause') survey.locks = true
+  else if (tag === 'SQLValueFunction') {
+    if (clockOps.test((body as { op?: string }).op ?? '')) survey.usesClock = true
+  } else if (writingTags.has(tag)) survey.writes = true
+  else if (tag === 'SelectStmt' && 'intoClause' in (body as object)) survey.writes = true
+}
+
+export function surveyStatement(node: Node): Survey {
+  const survey: Survey = {
+    functions: [],
+    usesClock: false,
+    locks: false,
+    writes: false,
+    pins: [],
+    settings: [],
+    taints: false,
+  }
+  walkTree({ node }, (tag, body) => {
+    surveyNode(tag, body, survey)
+    return true
+  })
+  // A setting made for each row of a table, or never, cannot be followed: only SELECT set_config(…) alone can.
+  if (survey.settings.length > 0 && !isBareSelect(node)) {
+    survey.settings = []
+    survey.taints = true
+  }
+  return survey
+}
+
+/** SELECT f(…), g(…) without FROM, WHERE or anything else; every column a call. */
+function isBareSelect(node: Node): boolean {
+  if (!('SelectStmt' in node)) return false
+  const { fromClause, whereClause, withClause, groupClause, limitCount, op, targetList } =
+    node.SelectStmt
+  if (fromClause || whereClause || withClause || groupClause || limitCount) return false
+  if (op && op !== 'SETOP_NONE') return false
+  const noSlots = { slotAt: () => -1 }
+  return (targetList ?? []).every((target) => {
+    const value = 'ResTarget' in target ? target.ResTarget.val : undefined
+    return value !== undefined && ('FuncCall' in value || readValue(value, noSlots) !== undefined)
+  })
+}
