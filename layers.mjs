@@ -15,7 +15,7 @@ export const rooms = {
   server: ['net', 'auth', 'wire', 'topology', 'base', 'errors'],
   pg: ['topology', 'base', 'errors'], // the only room that imports pg and pg-copy-streams: adminQuery, copyOut, copyIn
   config: ['topology', 'sharding', 'auth', 'base', 'errors'],
-  setup: ['pg', 'topology', 'base', 'errors'], // schema pgshard on each shard
+  setup: ['pg', 'topology', 'sharding', 'base', 'errors'], // schema pgshard on each shard
   admin: ['net', 'wire', 'metrics', 'base', 'errors'],
   routing: ['plan', 'sql', 'catalog', 'sharding', 'datum', 'base', 'errors'],
   merge: ['plan', 'wire', 'datum', 'base', 'errors'],
@@ -24,7 +24,7 @@ export const rooms = {
   copy: ['pg', 'server', 'plan', 'sharding', 'catalog', 'datum', 'wire', 'base', 'errors'],
   replication: ['pg', 'server', 'catalog', 'datum', 'wire', 'base', 'errors'],
   client: ['pg', 'topology', 'base', 'errors'], // createBalancedPool
-  bench: ['client', 'server', 'pg', 'topology', 'metrics', 'base', 'errors'],
+  bench: ['client', 'server', 'pg', 'topology', 'wire', 'metrics', 'base', 'errors'],
   ha: ['pg', 'topology', 'base', 'errors'],
   advise: ['sql', 'plan', 'routing', 'sharding', 'catalog', 'base', 'errors'], // the only room that imports pgsql-ast-parser
   cluster: ['pg', 'server', 'net', 'topology', 'base', 'errors'],

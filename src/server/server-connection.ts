@@ -6,22 +6,13 @@ import { type EngineError, engineError, toEngineError } from '../errors/engine-e
 import type { ByteSocket } from '../net/byte-socket.js'
 import { FrameWriter } from '../wire/frame-writer.js'
 import { backend, frontend, TX_IDLE } from '../wire/tags.js'
+import { sendCancel } from './cancel.js'
 import { QueryReceiver, type ServerResult } from './query-receiver.js'
 import { readCString } from './read-cstring.js'
 import { type ReplyReceiver, ReplyScanner } from './reply-scanner.js'
+import type { ServerTarget } from './server-target.js'
 import { Settings } from './settings.js'
 import { PreparedOnServer, type SharedStatement } from './shared-statement.js'
-
-/** Where to connect and as whom. A host that begins with `/` is a directory of Unix sockets. */
-export interface ServerTarget {
-  readonly host: string
-  readonly port: number
-  readonly user: string
-  readonly database: string
-  readonly password?: string
-  /** Startup parameters, such as application_name or options. */
-  readonly parameters?: Readonly<Record<string, string>>
-}
 
 /** What startup has learned. */
 export interface StartedServer {
@@ -50,6 +41,8 @@ export class ServerConnection {
   settings: Settings = Settings.none
   /** Session state may have been changed in a way that cannot be read from statements (hard-parts §2). */
   tainted = false
+  /** Prepared statements to be closed before the next request. */
+  closing: SharedStatement[] = []
   /** Whose unnamed statement the server holds. */
   unnamed: SharedStatement | undefined
   /** 'I', 'T' or 'E' of the last ReadyForQuery, as its byte. */
@@ -59,6 +52,8 @@ export class ServerConnection {
   /** The error that ended the connection. */
   lost: EngineError | undefined
   onIdle: IdleListener | undefined
+  /** What passed since it was opened, our own checks and settings too. */
+  readonly traffic = { transactions: 0, queries: 0, received: 0, sent: 0 }
   /** Called once when the connection has ended, after the receiver heard of it. */
   onClose: (() => void) | undefined
   readonly #scanner: ReplyScanner
@@ -106,13 +101,22 @@ export class ServerConnection {
    */
   write(bytes: Buffer, syncs: number): boolean {
     this.outstanding += syncs
+    this.traffic.queries += syncs
+    this.traffic.sent += bytes.length
     return this.socket.write(bytes)
+  }
+
+  /** Notes that the server confirmed Parse; statements that this pushes out are closed with the next request. */
+  notePrepared(statement: SharedStatement): void {
+    if (this.prepared.has(statement)) return
+    this.closing.push(...this.prepared.add(statement))
   }
 
   /** Notes ReadyForQuery; whoever receives frames must call it for each. */
   ready(status: number): void {
     this.outstanding--
     this.status = status
+    if (status === TX_IDLE) this.traffic.transactions++
   }
 
   /** Notes a ParameterStatus; whoever receives frames must call it for each. */
@@ -139,6 +143,37 @@ export class ServerConnection {
     })
   }
 
+  /** Reads and drops all replies still owed; COPY FROM that waits for data is failed. */
+  drain(): Promise<void> {
+    if (this.lost) return Promise.reject(this.lost)
+    if (this.outstanding === 0) return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      const fail = copyFailFrame
+      this.receiver = {
+        rows: () => undefined,
+        endOfRead: () => undefined,
+        serverLost: reject,
+        frame: (tag, buffer, start, end) => {
+          if (tag === backend.parameterStatus) this.parameterStatus(buffer, start, end)
+          else if (tag === backend.copyInResponse) this.write(fail, 0)
+          if (tag !== backend.readyForQuery) return
+          this.ready(buffer[start + 5] as number)
+          if (this.outstanding > 0) return
+          this.receiver = undefined
+          resolve()
+        },
+      }
+      this.socket.resume()
+      // a COPY FROM that has begun hears of the end; elsewhere the message is ignored
+      this.write(fail, 0)
+    })
+  }
+
+  /** Asks the server to cancel what this connection runs; resolves when the server has closed the request's socket. */
+  async cancel(): Promise<void> {
+    await sendCancel(this.target, this.processId, this.cancelKey)
+  }
+
   /** Says Terminate and closes. */
   close(): void {
     if (this.closed) return
@@ -158,6 +193,7 @@ export class ServerConnection {
   }
 
   #read(chunk: Buffer): void {
+    this.traffic.received += chunk.length
     try {
       this.#scanner.push(chunk)
     } catch (error) {
@@ -213,6 +249,11 @@ export function queryFrame(sql: string): Buffer {
   return new FrameWriter(sql.length + 16).begin(frontend.query).cstring(sql).end().take()
 }
 
+const copyFailFrame = new FrameWriter(64)
+  .begin(frontend.copyFail)
+  .cstring('the client has gone')
+  .end()
+  .take()
 const terminate = new FrameWriter(8).begin(frontend.terminate).end().take()
 
 /** `15.4 (Debian …)` → 150004, `18beta1` → 180000. */

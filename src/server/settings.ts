@@ -6,6 +6,9 @@
 /** Parameters that must be put on before others, because setting them resets the others. */
 const FIRST = ['session_authorization', 'role']
 
+/** Routing hints: they are the proxy's own and mean nothing to a server. */
+const OURS = /^(?:pgshard|pgdog)\./
+
 export class Settings {
   /** Lower-case name → value as SQL, ready to follow `SET name TO`. */
   readonly values: ReadonlyMap<string, string>
@@ -54,13 +57,14 @@ export function settingsDifference(present: Settings, wanted: Settings): string 
   if (present === wanted) return ''
   const parts: string[] = []
   for (const name of present.values.keys()) {
-    if (!wanted.values.has(name)) parts.push(`RESET ${settingName(name)}`)
+    if (!wanted.values.has(name) && !OURS.test(name)) parts.push(`RESET ${settingName(name)}`)
   }
   const names = [...wanted.values.keys()]
   names.sort((a, b) => rank(a) - rank(b))
   for (const name of names) {
     const value = wanted.values.get(name) as string
-    if (present.values.get(name) !== value) parts.push(`SET ${settingName(name)} TO ${value}`)
+    if (present.values.get(name) !== value && !OURS.test(name))
+      parts.push(`SET ${settingName(name)} TO ${value}`)
   }
   return parts.join('; ')
 }

@@ -78,6 +78,13 @@ export class PreparedOnServer {
     this.#old.delete(statement)
   }
 
+  /** Forgets all and returns them, to be closed. */
+  drain(): SharedStatement[] {
+    const all = [...this.#young, ...this.#old]
+    this.clear()
+    return all
+  }
+
   clear(): void {
     this.#young.clear()
     this.#old.clear()

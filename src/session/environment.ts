@@ -6,6 +6,7 @@ import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import type { QueryPlanner } from '../plan/plan.js'
 import type { ShardPools } from '../pool/shard-pools.js'
+import type { ServerConnection } from '../server/server-connection.js'
 import type { StatementRegistry } from '../server/shared-statement.js'
 
 /** Figures of one client that the console shows; the session writes, the console reads. */
@@ -73,6 +74,10 @@ export interface DatabaseAccess {
   readonly statements: StatementRegistry
   readonly poolerMode: 'transaction' | 'session' | 'statement'
   readonly crossShardWrites: 'two_phase' | 'best_effort' | 'error'
+  /** Commits what several servers have written, as one: all or none (executor/two-phase.ts). @throws the refusal, after rolling back everywhere */
+  commitTwoPhase(
+    parts: readonly { readonly shard: number; readonly server: ServerConnection }[],
+  ): Promise<void>
   /** Milliseconds; Infinity is off. */
   readonly limits: {
     readonly queryTimeoutMs: number
@@ -80,6 +85,8 @@ export interface DatabaseAccess {
     readonly clientIdleInTransactionTimeoutMs: number
     readonly rollbackTimeoutMs: number
   }
+  /** search_path of a session that sets none: what `SHOW search_path` says on a fresh server. */
+  readonly defaultSearchPath: readonly string[]
   readonly connectionRecovery: 'recover' | 'rollback_only' | 'drop'
   /** Tells that a statement changed the schema: planner and catalogue are to be read again. */
   schemaChanged(): void

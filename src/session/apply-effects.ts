@@ -1,0 +1,113 @@
+/** What a completed statement has done to the session: transaction, settings, pins, statements, taint. */
+import type { Effects } from '../plan/plan.js'
+import { Settings } from '../server/settings.js'
+import { completeFrame } from './answers.js'
+import type { ClientStatements } from './client-statements.js'
+import type { ClientFigures, DatabaseAccess } from './environment.js'
+import type { HeldServer, HeldServers } from './held-servers.js'
+import type { Transaction } from './transaction.js'
+
+export interface CompletedStatement {
+  readonly effects: Effects
+  /** The client's own text. */
+  readonly sql: string
+  readonly isRead: boolean
+  /** The tag that the client expects, when another statement was sent in the place of its own. */
+  readonly tagInstead?: string
+}
+
+/** The parts of a session that effects reach. */
+export interface EffectTarget {
+  readonly transaction: Transaction
+  readonly held: HeldServers
+  readonly statements: ClientStatements
+  readonly access: DatabaseAccess
+  readonly figures: ClientFigures
+}
+
+/** Applies them; returns the frame to send in the place of the server's CommandComplete, if any. */
+export function applyCompleted(
+  target: EffectTarget,
+  held: HeldServer,
+  statement: CompletedStatement,
+  tag: string,
+): Buffer | undefined {
+  const { effects } = statement
+  target.figures.queries++
+  if (effects.transaction) applyTransaction(target, held, statement, tag)
+  else if (!target.transaction.isExplicit) target.figures.transactions++
+  if (!statement.isRead) held.wrote = true
+  for (const setting of effects.settings ?? []) {
+    target.transaction.apply(setting, statement.sql)
+    held.server.settings =
+      setting.kind === 'reset_all' ? Settings.none : target.transaction.settings
+  }
+  for (const pin of effects.pins) target.held.pins.add(pin)
+  if (effects.taints) held.server.tainted = true
+  if (effects.changesSchema) target.access.schemaChanged()
+  if (effects.listen) target.held.pins.add('listen')
+  if (effects.unlisten?.channel === null) target.held.pins.delete('listen')
+  if (effects.prepare) target.held.pins.add('sql prepared statement')
+  if (effects.discard) applyDiscard(target, held, effects.discard)
+  if (effects.deallocate?.name === null) {
+    target.held.pins.delete('sql prepared statement')
+    target.statements.deallocateAll()
+    held.server.prepared.clear()
+  }
+  return statement.tagInstead === undefined ? undefined : completeFrame(statement.tagInstead)
+}
+
+function applyTransaction(
+  target: EffectTarget,
+  held: HeldServer,
+  statement: CompletedStatement,
+  tag: string,
+): void {
+  const { transaction } = target
+  const effect = statement.effects.transaction
+  switch (effect?.kind) {
+    case 'begin':
+      if (!transaction.isExplicit) transaction.begin(effect, statement.sql, 'open')
+      held.joined = true
+      break
+    case 'commit':
+    case 'rollback':
+      target.figures.transactions++
+      transaction.end(tag.startsWith('COMMIT'), effect.chain)
+      held.server.settings = transaction.settings
+      target.statements.portals.clear()
+      break
+    case 'savepoint':
+      transaction.savepoint(effect.name)
+      break
+    case 'release':
+      transaction.release(effect.name)
+      break
+    case 'rollback_to':
+      transaction.rollbackTo(effect.name)
+      held.server.settings = transaction.settings
+      break
+    case 'two_phase':
+      if (effect.verb === 'prepare') transaction.end(true)
+      break
+  }
+}
+
+function applyDiscard(
+  target: EffectTarget,
+  held: HeldServer,
+  what: NonNullable<Effects['discard']>,
+): void {
+  if (what === 'temp' || what === 'all') target.held.pins.delete('temporary object')
+  if (what !== 'all') return
+  target.held.pins.clear()
+  if (target.access.poolerMode === 'session') target.held.pins.add('session mode')
+  target.statements.clear()
+  target.transaction.resetAll()
+  const { server } = held
+  server.prepared.clear()
+  server.closing = []
+  server.unnamed = undefined
+  server.settings = Settings.none
+  server.tainted = false
+}

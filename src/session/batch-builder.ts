@@ -1,0 +1,154 @@
+/** Turns resolved steps into the frames for one server and the replies that it will owe. */
+import type { Expectation } from '../executor/relay.js'
+import type { SharedStatement } from '../server/shared-statement.js'
+import { closeCompleteFrame, errorFrame, parseCompleteFrame } from './answers.js'
+import type { CompletedStatement } from './apply-effects.js'
+import { bindFrame, flushFrame, namedFrame, parseFrame, syncFrame } from './batch.js'
+import type { Step } from './batch-steps.js'
+import type { ClientStatement } from './client-statements.js'
+import type { HeldServer } from './held-servers.js'
+import { completedOf, type SessionCore } from './session-core.js'
+
+/** No server has a statement of this name: describing it makes the server fail as the client's request must. */
+const NO_SUCH_STATEMENT = '__pgshard_no_such_statement'
+const FAILED = 0x45
+
+export class BatchBuilder {
+  readonly #core: SessionCore
+  readonly #held: HeldServer
+  readonly #pieces: Buffer[] = []
+  readonly #expectations: Expectation[] = []
+  /** Statements whose Parse stands earlier in this batch. */
+  readonly #preparing = new Set<SharedStatement>()
+  #unnamed: SharedStatement | undefined
+
+  constructor(core: SessionCore, held: HeldServer) {
+    this.#core = core
+    this.#held = held
+    this.#unnamed = held.server.unnamed
+  }
+
+  add(step: Step): void {
+    switch (step.kind) {
+      case 'parse':
+        return this.#parse(step.item.name, step.statement, step.item.frame)
+      case 'bind':
+        return this.#bind(step)
+      case 'describe':
+        return this.#describe(step)
+      case 'execute':
+        this.#core.running?.statements.push(this.#completed(step.statement))
+        return this.#put(step.item.frame, { kind: 'execute' })
+      case 'close':
+        if (step.item.what === 'P') return this.#put(step.item.frame, { kind: 'close' })
+        if (this.#core.held.pins.has('sql prepared statement')) {
+          return this.#put(step.item.frame, { kind: 'close' })
+        }
+        this.#expectations.push({ kind: 'insert', bytes: closeCompleteFrame })
+        return
+      case 'error':
+        return this.#put(namedFrame('describe', 'S', NO_SUCH_STATEMENT), {
+          kind: 'describe',
+          planted: errorFrame(step.error, 'ERROR'),
+        })
+    }
+  }
+
+  finish(end: 'sync' | 'flush'): { pieces: Buffer[]; expectations: Expectation[] } {
+    if (end === 'sync') this.#put(syncFrame, { kind: 'sync' })
+    else if (this.#pieces.length > 0) this.#pieces.push(flushFrame)
+    return { pieces: this.#pieces, expectations: this.#expectations }
+  }
+
+  #put(bytes: Buffer, expectation: Expectation): void {
+    this.#pieces.push(bytes)
+    this.#expectations.push(expectation)
+  }
+
+  #parse(name: string, statement: ClientStatement, frame: Buffer): void {
+    const { shared } = statement
+    const confirm = () => {
+      statement.confirmed = true
+    }
+    if (name === '') {
+      this.#unnamed = shared
+      this.#put(frame, {
+        kind: 'parse',
+        done: () => {
+          statement.confirmed = true
+          this.#held.server.unnamed = shared
+        },
+      })
+      return
+    }
+    if (this.#isPrepared(statement)) {
+      this.#expectations.push({ kind: 'insert', bytes: parseCompleteFrame, done: confirm })
+      return
+    }
+    this.#preparing.add(shared)
+    this.#put(parseFrame(shared.serverName, shared.text, shared.parameterTypes), {
+      kind: 'parse',
+      statement: shared,
+      done: confirm,
+    })
+  }
+
+  /** In a failed transaction only its end may be spared its Parse: everything else must get the server's 25P02. */
+  #isPrepared(statement: ClientStatement): boolean {
+    const { shared } = statement
+    if (this.#preparing.has(shared)) return true
+    if (!this.#held.server.prepared.has(shared)) return false
+    if (this.#held.server.status !== FAILED) return true
+    return statement.planned.statements[0]?.effects.transaction !== undefined
+  }
+
+  /** The name under which the server knows the statement, after telling it if need be. */
+  #nameOf(name: string, statement: ClientStatement): string {
+    const { shared } = statement
+    if (name === '') {
+      if (this.#unnamed !== shared) {
+        this.#unnamed = shared
+        this.#put(parseFrame('', shared.text, shared.parameterTypes), {
+          kind: 'parse',
+          skip: true,
+          done: () => {
+            this.#held.server.unnamed = shared
+          },
+        })
+      }
+      return ''
+    }
+    if (!this.#preparing.has(shared) && !this.#held.server.prepared.has(shared)) {
+      this.#preparing.add(shared)
+      this.#put(parseFrame(shared.serverName, shared.text, shared.parameterTypes), {
+        kind: 'parse',
+        skip: true,
+        statement: shared,
+      })
+    }
+    return shared.serverName
+  }
+
+  #bind(step: Extract<Step, { kind: 'bind' }>): void {
+    const { item, statement } = step
+    const name = statement ? this.#nameOf(item.statement, statement) : item.statement
+    this.#put(name === item.statement ? item.frame : bindFrame(item, name), { kind: 'bind' })
+  }
+
+  #describe(step: Extract<Step, { kind: 'describe' }>): void {
+    const { item, statement } = step
+    if (item.what === 'P' || !statement) return this.#put(item.frame, { kind: 'describe' })
+    const name = this.#nameOf(item.name, statement)
+    this.#put(namedFrame('describe', 'S', name), { kind: 'describe' })
+  }
+
+  #completed(statement: ClientStatement | undefined): CompletedStatement {
+    const planned = statement?.planned.statements[0]
+    if (planned && statement) return completedOf(planned, statement.planned.text)
+    return {
+      effects: { pins: [], taints: planned !== undefined, changesSchema: false },
+      sql: '',
+      isRead: false,
+    }
+  }
+}

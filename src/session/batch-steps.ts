@@ -1,0 +1,103 @@
+/** Messages of a batch, resolved: which shared statement each speaks of, or the error that PostgreSQL would give. */
+import { type EngineError, engineError } from '../errors/engine-error.js'
+import type { BatchItem, BindItem, ExecuteItem, NameItem, ParseItem } from './batch.js'
+import type { ClientStatement } from './client-statements.js'
+import type { SessionCore } from './session-core.js'
+
+export type Step =
+  | { readonly kind: 'parse'; readonly item: ParseItem; readonly statement: ClientStatement }
+  /** Without a statement: a name that only the pinned server knows. */
+  | {
+      readonly kind: 'bind'
+      readonly item: BindItem
+      readonly statement: ClientStatement | undefined
+    }
+  | {
+      readonly kind: 'describe'
+      readonly item: NameItem
+      readonly statement: ClientStatement | undefined
+    }
+  | {
+      readonly kind: 'execute'
+      readonly item: ExecuteItem
+      readonly statement: ClientStatement | undefined
+    }
+  | { readonly kind: 'close'; readonly item: NameItem; readonly statement: undefined }
+  | { readonly kind: 'error'; readonly error: EngineError; readonly statement?: undefined }
+
+/** Resolves names in order; stops at the first error, as the server would skip the rest. */
+export function resolveBatch(core: SessionCore, items: readonly BatchItem[]): Step[] {
+  const steps: Step[] = []
+  for (const item of items) {
+    const step = resolve(core, item)
+    steps.push(step)
+    if (step.kind === 'error') break
+  }
+  return steps
+}
+
+function resolve(core: SessionCore, item: BatchItem): Step {
+  switch (item.kind) {
+    case 'parse':
+      return resolveParse(core, item)
+    case 'bind':
+      return resolveBind(core, item)
+    case 'execute': {
+      const statement = core.statements.portals.get(item.portal)?.statement
+      if (!statement && core.held.size === 0) return noPortal(item.portal)
+      return { kind: 'execute', item, statement }
+    }
+    case 'describe':
+      return resolveDescribe(core, item)
+    case 'close':
+      if (item.what === 'S') core.statements.delete(item.name)
+      else core.statements.portals.delete(item.name)
+      return { kind: 'close', item, statement: undefined }
+  }
+}
+
+function resolveParse(core: SessionCore, item: ParseItem): Step {
+  if (item.name !== '' && core.statements.get(item.name)) {
+    return { kind: 'error', error: engineError('SESSION_STATEMENT_EXISTS', { name: item.name }) }
+  }
+  const statement: ClientStatement = {
+    shared: core.access.statements.find(item.text, item.types),
+    planned: core.access.planner.plan(item.text),
+    confirmed: false,
+  }
+  core.statements.set(item.name, statement)
+  return { kind: 'parse', item, statement }
+}
+
+function resolveBind(core: SessionCore, item: BindItem): Step {
+  const statement = core.statements.get(item.statement)
+  if (!statement && !isOnPinnedServer(core, item.statement)) return noStatement(item.statement)
+  if (statement) core.statements.portals.set(item.portal, { statement })
+  return { kind: 'bind', item, statement }
+}
+
+function resolveDescribe(core: SessionCore, item: NameItem): Step {
+  if (item.what === 'P') {
+    const statement = core.statements.portals.get(item.name)?.statement
+    if (!statement && core.held.size === 0) return noPortal(item.name)
+    return { kind: 'describe', item, statement }
+  }
+  const statement = core.statements.get(item.name)
+  if (!statement && !isOnPinnedServer(core, item.name)) return noStatement(item.name)
+  return { kind: 'describe', item, statement }
+}
+
+/** A statement made by SQL PREPARE lives on the pinned server under the client's own name. */
+const isOnPinnedServer = (core: SessionCore, name: string): boolean =>
+  name !== '' && core.held.pins.has('sql prepared statement')
+
+const noStatement = (name: string): Step => ({
+  kind: 'error',
+  error:
+    name === '' ? engineError('SESSION_NO_UNNAMED') : engineError('SESSION_NO_STATEMENT', { name }),
+})
+
+const noPortal = (name: string): Step => ({
+  kind: 'error',
+  error: engineError('SESSION_NO_PORTAL', { name }),
+})

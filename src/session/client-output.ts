@@ -1,0 +1,78 @@
+/**
+ * Bytes to one client, joined into one write a tick. A run of borrowed server bytes that nothing of ours interrupts
+ * is written without a copy.
+ */
+import type { ByteSocket } from '../net/byte-socket.js'
+
+const SPARE_BYTES = 65_536
+
+export class ClientOutput {
+  readonly #socket: ByteSocket
+  /** Borrowed range not yet written. */
+  #range: Buffer | undefined
+  #from = 0
+  #to = 0
+  #own: Buffer = Buffer.allocUnsafe(0)
+  #ownUsed = 0
+  bytesSent = 0
+
+  constructor(socket: ByteSocket) {
+    this.#socket = socket
+  }
+
+  /** Takes borrowed bytes; they are written or copied before the lender's `endOfRead` returns, if `flush` is called there. */
+  forward(buffer: Buffer, start: number, end: number): void {
+    if (this.#range === buffer && this.#to === start) {
+      this.#to = end
+      return
+    }
+    this.#spill()
+    this.#range = buffer
+    this.#from = start
+    this.#to = end
+  }
+
+  /** Takes bytes of ours. */
+  append(bytes: Buffer): void {
+    this.#spill()
+    this.#copy(bytes, 0, bytes.length)
+  }
+
+  /** Writes all that was taken. False: the client reads slowly, wait for the socket's drain. */
+  flush(): boolean {
+    if (this.#ownUsed === 0) {
+      const range = this.#range
+      if (!range) return this.#socket.writableLength === 0
+      this.#range = undefined
+      this.bytesSent += this.#to - this.#from
+      return this.#socket.write(range.subarray(this.#from, this.#to))
+    }
+    this.#spill()
+    this.bytesSent += this.#ownUsed
+    const bytes = this.#own.subarray(0, this.#ownUsed)
+    // the socket may keep what it is given, so the memory is not used again
+    this.#own = Buffer.allocUnsafe(0)
+    this.#ownUsed = 0
+    return this.#socket.write(bytes)
+  }
+
+  #spill(): void {
+    const range = this.#range
+    if (!range) return
+    this.#range = undefined
+    this.#copy(range, this.#from, this.#to)
+  }
+
+  #copy(bytes: Buffer, start: number, end: number): void {
+    const needed = this.#ownUsed + end - start
+    if (needed > this.#own.length) {
+      const size =
+        needed <= 512 ? 512 : Math.max(needed, Math.min(this.#own.length * 2, SPARE_BYTES))
+      const bigger = Buffer.allocUnsafeSlow(size)
+      this.#own.copy(bigger, 0, 0, this.#ownUsed)
+      this.#own = bigger
+    }
+    bytes.copy(this.#own, this.#ownUsed, start, end)
+    this.#ownUsed = needed
+  }
+}

@@ -1,0 +1,316 @@
+/**
+ * The extended protocol: messages are gathered up to a Sync or Flush, resolved to shared statements, routed as one,
+ * and sent with what the server lacks (Parse of a statement that another server has). Replies that the client did not
+ * ask for are swallowed in their place, and those that the server was spared are put in.
+ * @see PostgreSQL documentation, "Extended Query", "Pipelining"
+ */
+import { type EngineError, engineError } from '../errors/engine-error.js'
+import type { Plan, PlannedStatement } from '../plan/plan.js'
+import {
+  bindCompleteFrame,
+  closeCompleteFrame,
+  completeFrame,
+  noDataFrame,
+  noParametersFrame,
+  parseCompleteFrame,
+} from './answers.js'
+import { type BatchItem, bindFrame, namedFrame, parseFrame, syncFrame } from './batch.js'
+import { BatchBuilder } from './batch-builder.js'
+import { resolveBatch, type Step } from './batch-steps.js'
+import type { ClientStatement } from './client-statements.js'
+import type { HeldServer } from './held-servers.js'
+import { answerLocally } from './local-answer.js'
+import { refusal, requestRole, shardOf } from './request-route.js'
+import type { SessionCore } from './session-core.js'
+import type { ShardedRequests } from './sharded-requests.js'
+
+export class ExtendedQuery {
+  readonly #core: SessionCore
+  readonly #sharded: ShardedRequests
+  #items: BatchItem[] = []
+  /** The server of a request that was flushed and has not seen its Sync. */
+  #bound: HeldServer | undefined
+  /** A portal was bound on it, so that the request cannot move to another shard. */
+  #boundWorks = false
+
+  constructor(core: SessionCore, sharded: ShardedRequests) {
+    this.#core = core
+    this.#sharded = sharded
+  }
+
+  add(item: BatchItem): void {
+    this.#items.push(item)
+  }
+
+  /** The request has ended, or the connection of a flushed one is gone. */
+  reset(): void {
+    this.#items = []
+    this.#bound = undefined
+    this.#boundWorks = false
+  }
+
+  /** Runs what was gathered. With `flush` the request stays open. */
+  run(end: 'sync' | 'flush'): void {
+    const core = this.#core
+    const items = this.#items
+    this.#items = []
+    if (!core.running) core.begin('extended', [])
+    try {
+      const steps = resolveBatch(core, items)
+      if (steps.length === 0 && !this.#bound) return end === 'sync' ? core.complete() : undefined
+      if (!this.#bound && this.#runLocally(steps, end)) return
+      this.#route(steps, end)
+    } catch (error) {
+      this.#refuse(error as EngineError, end)
+    }
+  }
+
+  /** After a refusal the server, when one is bound, must still come to its Sync. */
+  #refuse(error: EngineError, end: 'sync' | 'flush'): void {
+    const core = this.#core
+    const bound = this.#bound
+    if (!bound) {
+      if (end === 'flush') core.environment.log.debug('request refused before its Sync')
+      return core.fail(error)
+    }
+    this.#send(bound, [{ kind: 'error', error }], end)
+  }
+
+  #route(steps: Step[], end: 'sync' | 'flush'): void {
+    const core = this.#core
+    const failed = core.transaction.failedByUs
+    const plans: Plan[] = []
+    const statements: PlannedStatement[] = []
+    for (const step of steps) {
+      if (step.kind !== 'bind' || !step.statement) continue
+      const statement = step.statement.planned.statements[0]
+      if (!statement) continue
+      statements.push(statement)
+      if (failed || (core.isSharded && this.#isControl(statement))) {
+        return this.#control(steps, statement, step.statement, end)
+      }
+      if (!core.isSharded) continue
+      if (this.#sharded.isNeutral(statement) || statement.effects.transaction) continue
+      const plan = statement.route(
+        step.item.parameters,
+        core.routeContext(step.statement.shared.parameterTypes),
+      )
+      if (plan.how === 'refuse') throw refusal(plan)
+      plans.push(plan)
+    }
+    this.#dispatch(steps, plans, statements, end)
+  }
+
+  #dispatch(
+    steps: Step[],
+    plans: Plan[],
+    statements: PlannedStatement[],
+    end: 'sync' | 'flush',
+  ): void {
+    const core = this.#core
+    const special = plans.find((plan) => plan.how !== 'relay')
+    if (special) {
+      if (plans.length > 1 || end === 'flush' || this.#bound) {
+        throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
+      }
+      const statement = statements[0] as PlannedStatement
+      if (special.how === 'copy') return this.#copy(steps, special, statement)
+      return this.#scatter(steps, special, statement)
+    }
+    const shard = core.isSharded ? this.#shardOf(plans) : 0
+    const role = requestRole(core, statements, plans)
+    if (this.#bound && this.#bound.shard !== shard) this.#leaveBound()
+    core.withShard(shard, role, (held) => this.#send(held, steps, end))
+  }
+
+  #shardOf(plans: Plan[]): number {
+    const needy = plans.some((plan) => plan.anyShard !== true)
+    if (this.#bound && !needy) return this.#bound.shard
+    const shard = shardOf(this.#core, plans)
+    if (this.#bound && this.#bound.shard !== shard && this.#boundWorks) {
+      throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
+    }
+    return shard
+  }
+
+  /** Only Parse and Describe were flushed to another shard: it is told Sync, and nobody waits for it. */
+  #leaveBound(): void {
+    const core = this.#core
+    const bound = this.#bound
+    this.#bound = undefined
+    if (!bound) return
+    const ends = () => {
+      if (!core.transaction.isExplicit && core.held.pins.size === 0) core.held.release(bound)
+    }
+    core.send(bound, [syncFrame], [{ kind: 'sync', skip: true, done: ends }], 1)
+  }
+
+  #send(held: HeldServer, steps: Step[], end: 'sync' | 'flush'): void {
+    const core = this.#core
+    const builder = new BatchBuilder(core, held)
+    for (const step of steps) builder.add(step)
+    const { pieces, expectations } = builder.finish(end)
+    if (end === 'flush') {
+      this.#bound = held
+      this.#boundWorks ||= steps.some((step) => step.kind === 'bind')
+    } else this.reset()
+    if (pieces.length > 0) core.send(held, pieces, expectations, end === 'sync' ? 1 : 0)
+    else for (const expectation of expectations) held.relay.expect(expectation)
+    if (end === 'flush') core.output.flush()
+  }
+
+  /** BEGIN, COMMIT and their kin when no server is needed; false when one is. */
+  #runLocally(steps: Step[], end: 'sync' | 'flush'): boolean {
+    const core = this.#core
+    const statement = onlyStatement(steps)
+    if (!statement) return false
+    const planned = statement.planned.statements[0]
+    if (!planned || !canAnswerLocally(core, planned)) return false
+    for (const step of steps) {
+      const frame = this.#localFrame(step, planned, statement)
+      if (frame) core.output.append(frame)
+    }
+    if (end === 'sync') core.complete()
+    else core.output.flush()
+    return true
+  }
+
+  #localFrame(
+    step: Step,
+    planned: PlannedStatement,
+    statement: ClientStatement,
+  ): Buffer | undefined {
+    switch (step.kind) {
+      case 'parse':
+        step.statement.confirmed = true
+        return parseCompleteFrame
+      case 'bind':
+        return bindCompleteFrame
+      case 'describe':
+        return step.item.what === 'S'
+          ? Buffer.concat([noParametersFrame, noDataFrame])
+          : noDataFrame
+      case 'execute': {
+        const answer = answerLocally(this.#core, planned, statement.planned.text)
+        return completeFrame(answer?.tag ?? 'BEGIN')
+      }
+      case 'close':
+        return closeCompleteFrame
+      default:
+        return undefined
+    }
+  }
+
+  #isControl(statement: PlannedStatement): boolean {
+    const { held, transaction } = this.#core
+    if (!statement.effects.transaction && statement.kind !== 'set' && statement.kind !== 'reset')
+      return false
+    return held.size !== 1 || transaction.phase === 'pending'
+  }
+
+  /** A statement that ends or shapes a transaction over several servers: run as a simple query, answered as extended. */
+  #control(
+    steps: Step[],
+    statement: PlannedStatement,
+    client: ClientStatement,
+    end: 'sync' | 'flush',
+  ): void {
+    const core = this.#core
+    if (end === 'flush' || steps.filter((step) => step.kind === 'execute').length !== 1) {
+      throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
+    }
+    const { text } = client.planned
+    const local = core.transaction.failedByUs ? undefined : answerLocally(core, statement, text)
+    for (const step of steps) {
+      if (step.kind === 'execute') continue
+      const frame = this.#localFrame(step, statement, client)
+      if (frame) core.output.append(frame)
+    }
+    if (local) return core.answer(completeFrame(local.tag))
+    const sql = text.slice(statement.start, statement.end)
+    const handled = this.#sharded.runControl(statement, text, core.queryFrameOf(sql))
+    if (!handled) throw engineError('SESSION_ABORTED')
+  }
+
+  #copy(steps: Step[], plan: Plan, statement: PlannedStatement): void {
+    const core = this.#core
+    for (const step of steps) {
+      if (step.kind === 'parse') {
+        step.statement.confirmed = true
+        core.output.append(parseCompleteFrame)
+      } else if (step.kind === 'bind') core.output.append(bindCompleteFrame)
+      else if (step.kind === 'describe') {
+        core.output.append(
+          step.item.what === 'S' ? Buffer.concat([noParametersFrame, noDataFrame]) : noDataFrame,
+        )
+      }
+    }
+    const bind = steps.find((step) => step.kind === 'bind')
+    const text = bind?.kind === 'bind' ? (bind.statement?.planned.text ?? '') : ''
+    this.#sharded.copyIn(statement, plan, text)
+  }
+
+  /** The same unnamed statement on every shard. */
+  #scatter(steps: Step[], plan: Plan, statement: PlannedStatement): void {
+    const pieces: Buffer[] = []
+    let parsed = false
+    for (const step of steps) {
+      if (step.kind === 'error') throw step.error
+      if (step.kind === 'parse') {
+        if (parsed) throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
+        parsed = true
+        step.statement.confirmed = true
+      }
+      pieces.push(...scatterPieces(step))
+    }
+    const bind = steps.find((step) => step.kind === 'bind')
+    const client = bind?.kind === 'bind' ? bind.statement : undefined
+    if (!client) throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
+    const parse = parseFrame('', client.shared.text, client.shared.parameterTypes)
+    const bytes = Buffer.concat([parse, ...pieces, syncFrame])
+    this.#sharded.scatter(statement, plan, client.planned.text, {
+      bytes,
+      hidesParse: !parsed,
+    })
+  }
+}
+
+function scatterPieces(step: Step): Buffer[] {
+  switch (step.kind) {
+    case 'bind':
+      return [bindFrame(step.item, '')]
+    case 'describe':
+      return [step.item.what === 'S' ? namedFrame('describe', 'S', '') : step.item.frame]
+    case 'execute':
+      if (step.item.maxRows > 0) throw engineError('SESSION_PORTAL_SHARDS')
+      return [step.item.frame]
+    case 'close':
+      return step.item.what === 'P' ? [step.item.frame] : []
+    default:
+      return []
+  }
+}
+
+/** The statement that every step of a batch speaks of, when it is only one. */
+function onlyStatement(steps: Step[]): ClientStatement | undefined {
+  let only: ClientStatement | undefined
+  for (const step of steps) {
+    if (step.kind === 'error') return undefined
+    if (!step.statement) continue
+    if (only && only !== step.statement) return undefined
+    only = step.statement
+  }
+  return only
+}
+
+/** What `answerLocally` will answer, without doing it. */
+function canAnswerLocally(core: SessionCore, statement: PlannedStatement): boolean {
+  const effect = statement.effects.transaction
+  const { transaction, held } = core
+  if (held.size > 0) return false
+  if (effect?.kind === 'begin') return !transaction.isExplicit
+  if (effect?.kind === 'commit' || effect?.kind === 'rollback') {
+    return transaction.phase === 'pending' && !effect.chain
+  }
+  return false
+}

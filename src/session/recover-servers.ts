@@ -1,0 +1,51 @@
+/** What becomes of the servers of a client that has gone: cancelled, rolled back, cleaned and given back, or dropped. */
+import type { HeldServer } from './held-servers.js'
+import { cleanServer } from './held-servers.js'
+import type { SessionCore } from './session-core.js'
+
+/** Never rejects because of a server; each is recovered by itself within `rollback_timeout`. */
+export async function recoverServers(core: SessionCore): Promise<void> {
+  core.held.stopWaiting()
+  const pinned = core.held.pins.size > 0
+  const lateOnes = core.held.close()
+  await Promise.all(
+    [...core.held.all(), ...(await lateOnes)].map((held) => recover(core, held, pinned)),
+  )
+}
+
+async function recover(core: SessionCore, held: HeldServer, pinned: boolean): Promise<void> {
+  const { server } = held
+  const { connectionRecovery, limits } = core.access
+  core.held.forget(held)
+  const isBusy = server.outstanding > 0 || server.status !== 0x49
+  if (server.closed || (isBusy && connectionRecovery === 'drop')) {
+    return held.checkout.discard('client vanished')
+  }
+  const timer = core.environment.clock.after(limits.rollbackTimeoutMs, () => server.destroy())
+  try {
+    if (server.outstanding > 0) await settle(held, connectionRecovery)
+    if (server.status !== 0x49) await server.query('ROLLBACK')
+    if (pinned || server.tainted) await cleanServer(server)
+    else
+      server.settings = core.transaction.isExplicit
+        ? core.transaction.base
+        : core.transaction.settings
+    held.checkout.release()
+  } catch {
+    held.checkout.discard('client vanished and the server could not be recovered')
+  } finally {
+    timer.cancel()
+  }
+}
+
+/** Stops what runs for the client and reads its replies to the end. */
+async function settle(
+  held: HeldServer,
+  recovery: 'recover' | 'rollback_only' | 'drop',
+): Promise<void> {
+  const { server } = held
+  if (recovery !== 'recover') throw new Error('not recovered by configuration')
+  const drained = server.drain()
+  await server.cancel()
+  await drained
+}

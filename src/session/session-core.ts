@@ -1,0 +1,328 @@
+/**
+ * What the parts of a session share: the client's output, its transaction, its statements, the servers it holds,
+ * and the request that runs now. Sends requests to servers and keeps the books when the replies pass.
+ */
+
+import { type EngineError, engineError } from '../errors/engine-error.js'
+import type { FanOut } from '../executor/fan-out.js'
+import type { Expectation, RelayListener } from '../executor/relay.js'
+import { readyFrame } from '../executor/relay.js'
+import type { Plan, PlannedStatement, RouteContext } from '../plan/plan.js'
+import { queryFrame } from '../server/server-connection.js'
+import { sqlstateOf } from '../server/server-error.js'
+import { errorFrame, parameterStatusFrame } from './answers.js'
+import { applyCompleted, type CompletedStatement } from './apply-effects.js'
+import type { ClientOutput } from './client-output.js'
+import { ClientStatements } from './client-statements.js'
+import type { ClientFigures, DatabaseAccess, SessionEnvironment } from './environment.js'
+import { type HeldServer, HeldServers } from './held-servers.js'
+import { routeContextOf } from './route-context.js'
+import type { Transaction } from './transaction.js'
+
+/** The request that runs now. */
+export interface RunningRequest {
+  readonly protocol: 'simple' | 'extended'
+  /** Statements in the order in which their CommandComplete will come. */
+  readonly statements: CompletedStatement[]
+  at: number
+  failed: boolean
+  readonly startedMs: number
+}
+
+/** What the core asks of the session around it. */
+export interface SessionHooks {
+  /** The request is done and the next may begin. */
+  requestEnded(): void
+  /** The server wants COPY data. */
+  copyStarted(held: HeldServer): void
+  copyEnded(): void
+  /** COPY FROM STDIN whose rows go to several shards. */
+  shardedCopy(statement: PlannedStatement, plan: Plan, text: string): void
+}
+
+export class SessionCore {
+  readonly environment: SessionEnvironment
+  readonly access: DatabaseAccess
+  readonly output: ClientOutput
+  readonly transaction: Transaction
+  readonly statements = new ClientStatements()
+  readonly figures: ClientFigures
+  readonly held: HeldServers
+  /** Parameter values as the client was last told. */
+  readonly told: Map<string, string>
+  running: RunningRequest | undefined
+  #turn = 0
+  readonly #changed = new Map<string, string>()
+  fanOut: FanOut | undefined
+  cancelled = false
+  /** Stands in for the answer of a request that was cancelled by a limit of ours. */
+  timedOut: EngineError | undefined
+  readonly hooks: SessionHooks
+
+  constructor(options: {
+    environment: SessionEnvironment
+    access: DatabaseAccess
+    output: ClientOutput
+    transaction: Transaction
+    figures: ClientFigures
+    told: Map<string, string>
+    hooks: SessionHooks
+  }) {
+    this.environment = options.environment
+    this.access = options.access
+    this.output = options.output
+    this.transaction = options.transaction
+    this.figures = options.figures
+    this.told = options.told
+    this.hooks = options.hooks
+    this.held = new HeldServers(this.access, this.output, (held) => this.#listener(held))
+    if (this.access.poolerMode === 'session') this.held.pins.add('session mode')
+  }
+
+  get isSharded(): boolean {
+    return this.access.planner.shardCount > 1
+  }
+
+  routeContext(parameterTypes?: readonly number[]): RouteContext {
+    return routeContextOf(this, parameterTypes)
+  }
+
+  /** Notes that a request runs; its statements are told apart by their CommandComplete. */
+  begin(protocol: 'simple' | 'extended', statements: CompletedStatement[]): void {
+    this.running = {
+      protocol,
+      statements,
+      at: 0,
+      failed: false,
+      startedMs: this.environment.clock.monotonicMs(),
+    }
+    this.cancelled = false
+    this.timedOut = undefined
+  }
+
+  /**
+   * Sends a request to a held server, behind what the server must hear first.
+   * `pieces` are owned, or borrowed for the call when the prelude needs no waiting.
+   */
+  send(held: HeldServer, pieces: Buffer[], expectations: Expectation[], syncs: number): void {
+    const prelude = this.held.prelude(held, this.transaction)
+    if (!prelude.mustWait) {
+      for (const expectation of prelude.expectations) held.relay.expect(expectation)
+      for (const expectation of expectations) held.relay.expect(expectation)
+      const all = prelude.bytes.length === 0 ? pieces : [...prelude.bytes, ...pieces]
+      held.server.write(
+        all.length === 1 ? (all[0] as Buffer) : Buffer.concat(all),
+        prelude.syncs + syncs,
+      )
+      return
+    }
+    const later = Buffer.concat(pieces)
+    const last = prelude.expectations.length - 1
+    for (const [index, expectation] of prelude.expectations.entries()) {
+      held.relay.expect(
+        index < last
+          ? expectation
+          : {
+              ...expectation,
+              done: () => {
+                expectation.done?.()
+                for (const own of expectations) held.relay.expect(own)
+                held.server.write(later, syncs)
+              },
+            },
+      )
+    }
+    held.server.write(Buffer.concat(prelude.bytes), prelude.syncs)
+  }
+
+  /** A server for the request, at once or after waiting; errors end the request. */
+  withShard(shard: number, role: 'primary' | 'any', then: (held: HeldServer) => void): void {
+    let acquired: HeldServer | Promise<HeldServer>
+    try {
+      acquired = this.held.acquire(shard, role)
+    } catch (error) {
+      this.fail(error as EngineError)
+      return
+    }
+    if (!(acquired instanceof Promise)) return then(acquired)
+    const from = this.environment.clock.monotonicMs()
+    acquired.then(
+      (held) => {
+        this.figures.waitMs += this.environment.clock.monotonicMs() - from
+        then(held)
+      },
+      (error: EngineError) =>
+        this.fail(this.cancelled ? (this.timedOut ?? engineError('SESSION_CANCELLED')) : error),
+    )
+  }
+
+  /** Ends the request with an error of ours. */
+  fail(error: EngineError): void {
+    this.figures.errors++
+    this.statements.dropUnconfirmed()
+    if (this.transaction.isExplicit) this.transaction.fail()
+    else this.transaction.undoImplicit()
+    this.output.append(errorFrame(error, 'ERROR'))
+    this.#end()
+  }
+
+  /** An error of ours behind what the server has answered; its ReadyForQuery ends the request. */
+  refuseAfterwards(error: EngineError): void {
+    this.figures.errors++
+    if (this.transaction.isExplicit) this.transaction.fail()
+    this.output.append(errorFrame(error, 'ERROR'))
+  }
+
+  queryFrameOf(sql: string): Buffer {
+    return queryFrame(sql)
+  }
+
+  /** COPY FROM STDIN of a sharded table. */
+  startShardedCopy(statement: PlannedStatement, plan: Plan, text: string): void {
+    this.hooks.shardedCopy(statement, plan, text)
+  }
+
+  /** The shard for a statement that any can answer. */
+  nextShard(): number {
+    this.#turn = (this.#turn + 1) % this.access.planner.shardCount
+    return this.#turn
+  }
+
+  /** Ends the request with an answer of ours; ReadyForQuery is added. */
+  answer(frames: Buffer): void {
+    this.output.append(frames)
+    this.#end()
+  }
+
+  /** Ends a request that was answered in full but for ReadyForQuery. */
+  complete(): void {
+    this.#end()
+  }
+
+  #end(): void {
+    if (this.#changed.size > 0) this.#tellChanges()
+    this.output.append(readyFrame(this.transaction.statusByte))
+    this.output.flush()
+    this.ended()
+  }
+
+  /** Books at the end of a request, after ReadyForQuery went out; gives servers back. */
+  ended(): void {
+    const running = this.running
+    this.running = undefined
+    this.fanOut = undefined
+    if (running) this.figures.queryMs += this.environment.clock.monotonicMs() - running.startedMs
+    if (!this.transaction.isExplicit) {
+      this.transaction.keepImplicit()
+      this.statements.portals.clear()
+      this.held.releaseAll()
+    }
+    this.hooks.requestEnded()
+  }
+
+  #listener(heldOf: () => HeldServer): RelayListener {
+    return {
+      completed: (buffer, start, end) => this.#completed(heldOf(), buffer, start, end),
+      failed: (buffer, start, end) => this.#failed(heldOf(), buffer, start, end),
+      preludeFailed: (buffer, start, end) => {
+        this.output.forward(buffer, start, end)
+        this.#broken(heldOf(), 'settings of the client were refused')
+      },
+      copyIn: () => this.hooks.copyStarted(heldOf()),
+      ready: (status) => this.#ready(status),
+      finished: () => this.#finished(heldOf()),
+      parameterStatus: (buffer, start, end) => this.noteStatus(buffer, start, end),
+      lost: (error) => this.#lost(heldOf(), error),
+    }
+  }
+
+  /** Notes a ParameterStatus of a server that works for the client. */
+  noteStatus(buffer: Buffer, start: number, end: number): void {
+    const zero = buffer.indexOf(0, start + 5)
+    const name = buffer.toString('utf8', start + 5, zero)
+    this.#changed.set(name, buffer.toString('utf8', zero + 1, end - 1))
+  }
+
+  /** Tells the client what has changed, as PostgreSQL does before ReadyForQuery. */
+  #tellChanges(): void {
+    for (const [name, value] of this.#changed) {
+      if (this.told.get(name) === value) continue
+      this.told.set(name, value)
+      this.output.append(parameterStatusFrame(name, value))
+    }
+    this.#changed.clear()
+  }
+
+  #completed(held: HeldServer, buffer: Buffer, start: number, end: number): Buffer | undefined {
+    const running = this.running
+    const statement = running?.statements[running.at]
+    if (!running || !statement) return undefined
+    running.at++
+    const tag = buffer[start] === 0x43 ? buffer.toString('latin1', start + 5, end - 1) : ''
+    return applyCompleted(this, held, statement, tag)
+  }
+
+  #failed(held: HeldServer, buffer: Buffer, start: number, end: number): void {
+    this.figures.errors++
+    if (this.running) this.running.failed = true
+    if (!this.transaction.isExplicit) {
+      this.transaction.undoImplicit()
+      held.server.settings = this.transaction.settings
+    }
+    this.statements.dropUnconfirmed()
+    this.hooks.copyEnded()
+    // a shared statement whose result type changed must be prepared anew for the next one who asks
+    if (sqlstateOf(buffer, start, end) === '0A000')
+      held.server.closing.push(...held.server.prepared.drain())
+  }
+
+  #ready(status: number): number {
+    if (this.#changed.size > 0) this.#tellChanges()
+    const { transaction } = this
+    if (transaction.failedByUs) return transaction.statusByte
+    if (status === 0x45) transaction.phase = 'failed'
+    else if (status === 0x49 && transaction.isExplicit && transaction.phase !== 'pending')
+      transaction.end(false)
+    else if (status === 0x54 && transaction.phase !== 'open') transaction.phase = 'open'
+    return transaction.statusByte
+  }
+
+  #finished(held: HeldServer): void {
+    if (held.relay.owes) return
+    this.output.flush()
+    this.ended()
+  }
+
+  /** The server cannot go on with this client: the request ends, the server is thrown away. */
+  #broken(held: HeldServer, why: string): void {
+    this.held.discard(held, why)
+    this.hooks.copyEnded()
+    if (this.transaction.isExplicit) this.transaction.fail()
+    else this.transaction.undoImplicit()
+    this.statements.dropUnconfirmed()
+    this.#end()
+  }
+
+  #lost(held: HeldServer, error: EngineError): void {
+    const working = held.relay.owes
+    this.held.discard(held, error.message)
+    this.held.pins.clear()
+    if (this.access.poolerMode === 'session') this.held.pins.add('session mode')
+    if (this.transaction.isExplicit) this.transaction.fail()
+    if (!working) return
+    this.output.append(errorFrame(error, 'ERROR'))
+    this.figures.errors++
+    this.hooks.copyEnded()
+    this.statements.dropUnconfirmed()
+    this.#end()
+  }
+}
+
+/** The statement of a request, as its completion will need it. */
+export function completedOf(statement: PlannedStatement, text: string): CompletedStatement {
+  return {
+    effects: statement.effects,
+    sql: text.slice(statement.start, statement.end),
+    isRead: statement.isRead,
+  }
+}

@@ -1,0 +1,361 @@
+/**
+ * One client's conversation after its login: frames in, requests one after the other, replies out. It gathers, queues
+ * and watches limits; what a request does is decided by simple-query.ts and extended-query.ts.
+ */
+import type { Timer } from '../base/clock.js'
+import { RingQueue } from '../base/ring-queue.js'
+import { type EngineError, engineError, toEngineError } from '../errors/engine-error.js'
+import type { ByteSocket } from '../net/byte-socket.js'
+import type { Plan, PlannedStatement } from '../plan/plan.js'
+import { FrameReader, tagName } from '../wire/frame-reader.js'
+import { frontend } from '../wire/tags.js'
+import { errorFrame } from './answers.js'
+import { readBatchItem } from './batch.js'
+import { ClientOutput } from './client-output.js'
+import type { CopyIn } from './copy-in.js'
+import { CopyToServer } from './copy-to-server.js'
+import { CopyToShards } from './copy-to-shards.js'
+import type {
+  ClientFigures,
+  ClientHandle,
+  DatabaseAccess,
+  SessionEnvironment,
+} from './environment.js'
+import { ExtendedQuery } from './extended-query.js'
+import type { HeldServer } from './held-servers.js'
+import { recoverServers } from './recover-servers.js'
+import { SessionCore } from './session-core.js'
+import { ShardedRequests } from './sharded-requests.js'
+import { runSimpleQuery } from './simple-query.js'
+import { unquote } from './sql-literal.js'
+import type { Transaction } from './transaction.js'
+
+/** Bytes of requests that may wait behind the running one before the client is no longer read. */
+const QUEUE_HIGH_WATER_BYTES = 1_048_576
+
+export interface SessionOptions {
+  readonly socket: ByteSocket
+  readonly environment: SessionEnvironment
+  readonly access: DatabaseAccess
+  readonly transaction: Transaction
+  readonly user: string
+  readonly database: string
+  /** Parameter values that the client was told at login. */
+  readonly told: Map<string, string>
+}
+
+export class Session implements ClientHandle {
+  readonly user: string
+  readonly database: string
+  readonly connectedAtMs: number
+  readonly figures: ClientFigures = newFigures()
+  lastRequestAtMs: number
+  /** Called once, when the client has gone. */
+  onGone: (() => void) | undefined
+  readonly #socket: ByteSocket
+  readonly #environment: SessionEnvironment
+  readonly #core: SessionCore
+  readonly #extended: ExtendedQuery
+  readonly #sharded: ShardedRequests
+  readonly #reader: FrameReader
+  readonly #queue = new RingQueue<Buffer>()
+  #queuedBytes = 0
+  #isBusy = false
+  #isDraining = false
+  #isGone = false
+  #copy: CopyIn | undefined
+  #idleTimer: Timer | undefined
+  #queryTimer: Timer | undefined
+  #endsWhenQuiet = false
+
+  constructor(options: SessionOptions) {
+    const { socket, environment, access } = options
+    this.user = options.user
+    this.database = options.database
+    this.#socket = socket
+    this.#environment = environment
+    this.connectedAtMs = environment.clock.nowMs()
+    this.lastRequestAtMs = this.connectedAtMs
+    this.#core = new SessionCore({
+      environment,
+      access,
+      output: new ClientOutput(socket),
+      transaction: options.transaction,
+      figures: this.figures,
+      told: options.told,
+      hooks: {
+        requestEnded: () => this.#requestEnded(),
+        copyStarted: (held) => this.#copyStarted(held),
+        copyEnded: () => this.#copyEnded(),
+        shardedCopy: (statement, plan, text) => this.#shardedCopy(statement, plan, text),
+      },
+    })
+    this.#sharded = new ShardedRequests(this.#core)
+    this.#extended = new ExtendedQuery(this.#core, this.#sharded)
+    this.#reader = new FrameReader((tag, buffer, start, end) =>
+      this.#frame(tag, buffer, start, end),
+    )
+    socket.onDrain = () => this.#clientDrained()
+    socket.onClose = () => this.#gone()
+    this.#armIdle()
+  }
+
+  get address(): string {
+    return this.#socket.remoteAddress
+  }
+
+  get port(): number {
+    return this.#socket.remotePort
+  }
+
+  get encrypted(): boolean {
+    return this.#socket.encrypted
+  }
+
+  get applicationName(): string {
+    return unquote(this.#core.transaction.settings.values.get('application_name') ?? '')
+  }
+
+  get state(): ClientHandle['state'] {
+    if (this.#core.held.isWaiting) return 'waiting'
+    if (this.#isBusy) return 'active'
+    return this.#core.transaction.isExplicit ? 'idle in transaction' : 'idle'
+  }
+
+  get pins(): readonly string[] {
+    return [...this.#core.held.pins]
+  }
+
+  get preparedStatements(): number {
+    return this.#core.statements.size
+  }
+
+  get isQuiet(): boolean {
+    return !this.#isBusy && !this.#core.running && !this.#core.transaction.isExplicit
+  }
+
+  /** Bytes of the client; borrowed. */
+  receive(chunk: Buffer): void {
+    this.figures.bytesReceived += chunk.length
+    try {
+      this.#reader.push(chunk)
+    } catch (error) {
+      this.#die(toEngineError(error))
+    }
+  }
+
+  cancel(): void {
+    const { held } = this.#core
+    if (!this.#isBusy && !this.#core.running) return
+    this.#core.cancelled = true
+    if (held.isWaiting) held.stopWaiting()
+    else held.cancel()
+  }
+
+  end(now: boolean): void {
+    if (now || this.isQuiet) this.#die(engineError('SESSION_SHUTDOWN'))
+    else this.#endsWhenQuiet = true
+  }
+
+  #frame(tag: number, buffer: Buffer, start: number, end: number): void {
+    if (this.#isGone) return
+    if (this.#copy && !this.#copy.isOver && this.#queue.size === 0) {
+      return this.#copy.frame(tag, buffer, start, end)
+    }
+    if (this.#isBusy || this.#queue.size > 0) return this.#enqueue(buffer, start, end)
+    this.#handle(tag, buffer, start, end)
+  }
+
+  #enqueue(buffer: Buffer, start: number, end: number): void {
+    this.#queue.push(Buffer.from(buffer.subarray(start, end)))
+    this.#queuedBytes += end - start
+    if (this.#queuedBytes > QUEUE_HIGH_WATER_BYTES) this.#socket.pause()
+  }
+
+  #handle(tag: number, buffer: Buffer, start: number, end: number): void {
+    switch (tag) {
+      case frontend.query:
+        this.#startRequest()
+        this.#extended.reset()
+        return runSimpleQuery(
+          this.#core,
+          this.#sharded,
+          buffer.toString('utf8', start + 5, end - 1),
+          buffer.subarray(start, end),
+        )
+      case frontend.parse:
+      case frontend.bind:
+      case frontend.describe:
+      case frontend.execute:
+      case frontend.close:
+        return this.#extended.add(readBatchItem(Buffer.from(buffer.subarray(start, end))))
+      case frontend.sync:
+        this.#startRequest()
+        return this.#extended.run('sync')
+      case frontend.flush:
+        return this.#extended.run('flush')
+      case frontend.functionCall:
+        this.#startRequest()
+        return this.#functionCall(Buffer.from(buffer.subarray(start, end)))
+      case frontend.copyData:
+      case frontend.copyDone:
+      case frontend.copyFail:
+        return // left over from a COPY that failed: ignored, as PostgreSQL does
+      case frontend.terminate:
+        this.#socket.end()
+        return this.#gone()
+      default:
+        this.#die(engineError('WIRE_UNEXPECTED', { tag: tagName(tag), where: 'from a client' }))
+    }
+  }
+
+  #startRequest(): void {
+    this.#isBusy = true
+    this.#idleTimer?.cancel()
+    this.lastRequestAtMs = this.#environment.clock.nowMs()
+    const limitMs = this.#core.access.limits.queryTimeoutMs
+    if (!Number.isFinite(limitMs)) return
+    this.#queryTimer = this.#environment.clock.after(limitMs, () => {
+      this.#core.timedOut = engineError('SESSION_QUERY_TIMEOUT', { limit: limitMs })
+      this.cancel()
+    })
+  }
+
+  /** Runs on shard 0: function OIDs mean nothing anywhere else. */
+  #functionCall(frame: Buffer): void {
+    this.#core.begin('simple', [])
+    if (this.#core.isSharded) return this.#core.fail(engineError('SESSION_FUNCTION_CALL'))
+    this.#core.withShard(0, 'primary', (held) => {
+      held.server.tainted = true
+      this.#core.send(held, [frame], [{ kind: 'query' }], 1)
+    })
+  }
+
+  #requestEnded(): void {
+    this.#isBusy = false
+    this.#queryTimer?.cancel()
+    this.#extended.reset()
+    this.#copy = undefined
+    this.figures.bytesSent = this.#core.output.bytesSent
+    if (this.#isGone) return
+    if (this.isQuiet && (this.#endsWhenQuiet || this.#environment.isDraining)) {
+      if (this.#queue.size === 0) return this.#die(engineError('SESSION_SHUTDOWN'))
+    }
+    this.#watchPinned()
+    this.#armIdle()
+    if (!this.#isDraining) this.#drainQueue()
+  }
+
+  /** Requests that came while another ran. Not recursive: a request may end before `#handle` returns. */
+  #drainQueue(): void {
+    this.#isDraining = true
+    try {
+      while (!this.#isBusy && !this.#isGone && this.#queue.size > 0) {
+        const frame = this.#dequeue()
+        this.#handle(frame[0] as number, frame, 0, frame.length)
+      }
+    } catch (error) {
+      this.#die(toEngineError(error))
+    } finally {
+      this.#isDraining = false
+    }
+  }
+
+  #dequeue(): Buffer {
+    const frame = this.#queue.shift() as Buffer
+    const wasFull = this.#queuedBytes > QUEUE_HIGH_WATER_BYTES
+    this.#queuedBytes -= frame.length
+    if (wasFull && this.#queuedBytes <= QUEUE_HIGH_WATER_BYTES) this.#socket.resume()
+    return frame
+  }
+
+  #copyStarted(held: HeldServer): void {
+    this.#copy = new CopyToServer(held, this.#socket, this.#core.running?.protocol ?? 'simple')
+    this.#feedCopy()
+  }
+
+  #shardedCopy(statement: PlannedStatement, plan: Plan, text: string): void {
+    CopyToShards.start(this.#core, this.#socket, { statement, plan, text }).then(
+      (copy) => {
+        if (this.#isGone) return copy.stop()
+        this.#copy = copy
+        this.#feedCopy()
+      },
+      (error) => this.#core.fail(toEngineError(error)),
+    )
+  }
+
+  /** COPY data that came before the server asked for it. */
+  #feedCopy(): void {
+    while (this.#copy && !this.#copy.isOver && this.#queue.size > 0) {
+      const frame = this.#dequeue()
+      this.#copy.frame(frame[0] as number, frame, 0, frame.length)
+    }
+  }
+
+  /** The server has failed the COPY, or the request is over. */
+  #copyEnded(): void {
+    if (this.#copy?.failed() === false) this.#copy = undefined
+  }
+
+  /** While a server is pinned, what it says on its own (NOTIFY) goes to the client at once. */
+  #watchPinned(): void {
+    for (const held of this.#core.held.all()) {
+      held.server.receiver = held.relay
+    }
+  }
+
+  #clientDrained(): void {
+    this.#core.fanOut?.clientDrained()
+    for (const held of this.#core.held.all()) held.relay.clientDrained()
+  }
+
+  #armIdle(): void {
+    this.#idleTimer?.cancel()
+    const { limits } = this.#core.access
+    const limitMs = this.#core.transaction.isExplicit
+      ? limits.clientIdleInTransactionTimeoutMs
+      : limits.clientIdleTimeoutMs
+    if (!Number.isFinite(limitMs)) return
+    this.#idleTimer = this.#environment.clock.after(limitMs, () =>
+      this.#die(engineError('SESSION_IDLE')),
+    )
+  }
+
+  /** Ends the session with a FATAL. */
+  #die(error: EngineError): void {
+    if (this.#isGone) return
+    this.#core.output.append(errorFrame(error, 'FATAL'))
+    this.#core.output.flush()
+    this.#socket.end()
+    this.#gone()
+  }
+
+  #gone(): void {
+    if (this.#isGone) return
+    this.#isGone = true
+    this.#idleTimer?.cancel()
+    this.#queryTimer?.cancel()
+    this.#copy?.stop()
+    this.#copy = undefined
+    this.#queue.clear()
+    this.figures.bytesSent = this.#core.output.bytesSent
+    recoverServers(this.#core).catch((error) =>
+      this.#environment.log.warn('a server could not be recovered', { reason: String(error) }),
+    )
+    this.onGone?.()
+  }
+}
+
+function newFigures(): ClientFigures {
+  return {
+    queries: 0,
+    transactions: 0,
+    errors: 0,
+    bytesReceived: 0,
+    bytesSent: 0,
+    waitMs: 0,
+    queryMs: 0,
+    transactionMs: 0,
+  }
+}

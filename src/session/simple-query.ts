@@ -1,0 +1,180 @@
+/**
+ * The simple protocol: one Query, possibly of several statements, answered here, by one server, or by several.
+ * @see PostgreSQL documentation, "Simple Query"
+ */
+import { type EngineError, engineError } from '../errors/engine-error.js'
+import type { Plan, PlannedQuery, PlannedStatement } from '../plan/plan.js'
+import { queryFrame } from '../server/server-connection.js'
+import { Settings, settingsDifference } from '../server/settings.js'
+import { emptyQueryFrame } from './answers.js'
+import type { CompletedStatement } from './apply-effects.js'
+import { parseFrame, syncFrame } from './batch.js'
+import type { HeldServer } from './held-servers.js'
+import { answerLocally, simpleFrames } from './local-answer.js'
+import { refusal, requestRole, shardOf } from './request-route.js'
+import { completedOf, type SessionCore } from './session-core.js'
+import type { ShardedRequests } from './sharded-requests.js'
+import { resetSql } from './transaction.js'
+
+/** Runs `text`; `frame` is its Query message, borrowed for the call. */
+export function runSimpleQuery(
+  core: SessionCore,
+  sharded: ShardedRequests,
+  text: string,
+  frame: Buffer,
+): void {
+  const query = core.access.planner.plan(text)
+  core.statements.dropUnnamed()
+  core.begin('simple', [])
+  if (query.syntaxError) return relayUnreadable(core, text, frame)
+  if (query.statements.length === 0) return core.answer(emptyQueryFrame)
+  const only = query.statements.length === 1 ? query.statements[0] : undefined
+  try {
+    const local = only && answerLocally(core, only, text)
+    if (local) return core.answer(simpleFrames(local))
+    if (core.isSharded) return runSharded(core, sharded, query, only, frame)
+    relay(core, 0, requestRole(core, query.statements), query, frame)
+  } catch (error) {
+    core.fail(error as EngineError)
+  }
+}
+
+function runSharded(
+  core: SessionCore,
+  sharded: ShardedRequests,
+  query: PlannedQuery,
+  only: PlannedStatement | undefined,
+  frame: Buffer,
+): void {
+  if (only) {
+    if (sharded.runControl(only, query.text, frame)) return
+    const plan = only.route(undefined, core.routeContext())
+    if (plan.how === 'relay') return relayPlanned(core, [plan], query, frame)
+    if (plan.how === 'copy') return sharded.copyIn(only, plan, query.text)
+    if (plan.how === 'concatenate') return sharded.scatter(only, plan, query.text)
+    throw refusal(plan)
+  }
+  if (core.transaction.phase === 'failed') throw engineError('SESSION_ABORTED')
+  const plans: Plan[] = []
+  for (const statement of query.statements) {
+    if (sharded.isNeutral(statement)) continue
+    const plan = statement.route(undefined, core.routeContext())
+    if (plan.how === 'refuse') throw refusal(plan)
+    if (plan.how !== 'relay') throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
+    plans.push(plan)
+  }
+  relayPlanned(core, plans, query, frame)
+}
+
+function relayPlanned(core: SessionCore, plans: Plan[], query: PlannedQuery, frame: Buffer): void {
+  const shard = shardOf(core, plans)
+  relay(core, shard, requestRole(core, query.statements, plans), query, frame)
+}
+
+function relay(
+  core: SessionCore,
+  shard: number,
+  role: 'primary' | 'any',
+  query: PlannedQuery,
+  frame: Buffer,
+): void {
+  let bytes = frame
+  let sent = false
+  core.withShard(shard, role, (held) => {
+    sent = true
+    sendQuery(core, held, query, bytes)
+  })
+  if (!sent) bytes = Buffer.from(frame)
+}
+
+function sendQuery(core: SessionCore, held: HeldServer, query: PlannedQuery, frame: Buffer): void {
+  const completed: CompletedStatement[] = query.statements.map((one) =>
+    completedOf(one, query.text),
+  )
+  core.running?.statements.push(...completed)
+  const only = query.statements.length === 1 ? query.statements[0] : undefined
+  const setting = only?.effects.settings?.[0]
+  const instead =
+    setting?.kind === 'reset' ? resetSql(setting.name, core.transaction.startup) : undefined
+  if (instead !== undefined && completed[0]) completed[0] = { ...completed[0], tagInstead: 'RESET' }
+  if (core.running && completed[0]) core.running.statements[0] = completed[0]
+  const named = only?.effects.execute && core.statements.get(only.effects.execute.name)
+  if (named) lendName(core, held, only?.effects.execute?.name ?? '', named.shared)
+  held.server.unnamed = undefined
+  const again =
+    only && resetsAll(only) ? settingsDifference(Settings.none, core.transaction.startup) : ''
+  if (again !== '') return sendAndRestore(core, held, frame, again)
+  core.send(held, [instead === undefined ? frame : queryFrame(instead)], [{ kind: 'query' }], 1)
+}
+
+const resetsAll = (statement: PlannedStatement): boolean =>
+  statement.effects.discard === 'all' ||
+  statement.effects.settings?.some((setting) => setting.kind === 'reset_all') === true
+
+/** RESET ALL and DISCARD ALL go back to the client's startup values: the server knows only its own, so they follow. */
+function sendAndRestore(
+  core: SessionCore,
+  held: HeldServer,
+  frame: Buffer,
+  startupSql: string,
+): void {
+  const restored = () => {
+    if (!core.running?.failed) held.server.settings = core.transaction.startup
+  }
+  core.send(
+    held,
+    [frame, queryFrame(startupSql)],
+    [
+      { kind: 'query', holdsReady: true },
+      { kind: 'query', skip: true, isLenient: true, done: restored },
+    ],
+    2,
+  )
+}
+
+/** SQL EXECUTE of a statement that was prepared by the protocol: the server learns it under the client's own name. */
+function lendName(
+  core: SessionCore,
+  held: HeldServer,
+  name: string,
+  shared: { text: string; parameterTypes: readonly number[] },
+): void {
+  if (core.held.lentNames.has(name)) return
+  core.held.lentNames.add(name)
+  core.held.pins.add('sql prepared statement')
+  core.send(
+    held,
+    [parseFrame(name, shared.text, shared.parameterTypes), syncFrame],
+    [
+      { kind: 'parse', skip: true },
+      { kind: 'sync', skip: true },
+    ],
+    1,
+  )
+}
+
+/** hard-parts §5: a server says what is wrong with a text that the parser rejects; with several shards it only parses it. */
+function relayUnreadable(core: SessionCore, text: string, frame: Buffer): void {
+  const shard = core.held.first?.shard ?? 0
+  const owned = Buffer.from(frame)
+  if (core.transaction.phase === 'failed' && core.isSharded) {
+    return core.fail(engineError('SESSION_ABORTED'))
+  }
+  core.withShard(shard, 'primary', (held) => {
+    held.server.unnamed = undefined
+    if (!core.isSharded) return core.send(held, [owned], [{ kind: 'query' }], 1)
+    core.send(
+      held,
+      [parseFrame('', text, []), syncFrame],
+      [
+        {
+          kind: 'parse',
+          skip: true,
+          done: () => core.refuseAfterwards(engineError('SESSION_NEWER_SYNTAX')),
+        },
+        { kind: 'sync' },
+      ],
+      1,
+    )
+  })
+}

@@ -1,0 +1,158 @@
+/**
+ * Where a client stands in its transaction, and the settings that follow it: what SET changed is undone by ROLLBACK,
+ * what SET LOCAL changed ends with the transaction. Also the log of what a server that joins late must be told.
+ */
+import type { SettingEffect, TransactionEffect } from '../plan/plan.js'
+import { type Settings, settingName } from '../server/settings.js'
+import { TX_FAILED, TX_IDLE, TX_OPEN } from '../wire/tags.js'
+
+/** `pending`: BEGIN was answered, no server has heard of it yet. */
+export type TransactionPhase = 'idle' | 'pending' | 'open' | 'failed'
+
+interface LogEntry {
+  readonly sql: string
+  /** Name of the savepoint that the entry makes. */
+  readonly savepoint?: string
+  /** The client's settings before the entry. */
+  readonly before: Settings
+}
+
+export class Transaction {
+  phase: TransactionPhase = 'idle'
+  /** The client's BEGIN, as a server shall hear it. */
+  beginText = 'BEGIN'
+  /** REPEATABLE READ or above. */
+  needsOneSnapshot = false
+  readOnly = false
+  /** The proxy refused a statement: servers may still think the transaction sound. */
+  failedByUs = false
+  settings: Settings
+  /** The settings that RESET goes back to: those of the startup packet. */
+  readonly startup: Settings
+  /** Settings at the start of the transaction, explicit or implicit. */
+  base: Settings
+  #log: LogEntry[] = []
+
+  constructor(startup: Settings) {
+    this.startup = startup
+    this.settings = startup
+    this.base = startup
+  }
+
+  get statusByte(): number {
+    if (this.phase === 'idle') return TX_IDLE
+    return this.phase === 'failed' ? TX_FAILED : TX_OPEN
+  }
+
+  /** True from BEGIN to COMMIT or ROLLBACK. */
+  get isExplicit(): boolean {
+    return this.phase !== 'idle'
+  }
+
+  /** What a server that joins the open transaction hears after BEGIN. */
+  get replay(): readonly string[] {
+    return this.#log.map((entry) => entry.sql)
+  }
+
+  hasSavepoint(name: string): boolean {
+    return this.#log.some((entry) => entry.savepoint === name)
+  }
+
+  begin(
+    effect: Extract<TransactionEffect, { kind: 'begin' }>,
+    text: string,
+    phase: 'pending' | 'open',
+  ): void {
+    this.phase = phase
+    this.beginText = text
+    this.readOnly = effect.readOnly ?? false
+    this.needsOneSnapshot =
+      effect.isolation === 'repeatable read' || effect.isolation === 'serializable'
+    this.base = this.settings
+    this.#log = []
+  }
+
+  /** A statement was refused or a server was lost: only ROLLBACK leads on. */
+  fail(): void {
+    this.phase = 'failed'
+    this.failedByUs = true
+  }
+
+  /** The transaction ended; `committed` false undoes its settings. */
+  end(committed: boolean, chain = false): void {
+    if (!committed) this.settings = this.base
+    this.base = this.settings
+    this.#log = []
+    this.failedByUs = false
+    if (!chain) {
+      this.phase = 'idle'
+      this.readOnly = false
+      this.needsOneSnapshot = false
+    } else this.phase = 'open'
+  }
+
+  /** A statement failed outside an explicit transaction: what its request had set is undone. */
+  undoImplicit(): void {
+    if (!this.isExplicit) this.settings = this.base
+  }
+
+  /** A request outside an explicit transaction is complete. */
+  keepImplicit(): void {
+    if (!this.isExplicit) this.base = this.settings
+  }
+
+  savepoint(name: string): void {
+    this.#log.push({ sql: `SAVEPOINT ${quoteName(name)}`, savepoint: name, before: this.settings })
+  }
+
+  release(name: string): void {
+    const from = this.#lastSavepoint(name)
+    if (from < 0) return
+    this.#log = this.#log.filter((entry, index) => index < from || entry.savepoint === undefined)
+  }
+
+  rollbackTo(name: string): void {
+    const at = this.#lastSavepoint(name)
+    if (at < 0) return
+    const entry = this.#log[at] as LogEntry
+    this.settings = entry.before
+    this.#log.length = at + 1
+    this.failedByUs = false
+    if (this.phase === 'failed') this.phase = 'open'
+  }
+
+  /** Notes a SET, RESET or SET TRANSACTION that a server has accepted; `sql` is the client's own text. */
+  apply(effect: SettingEffect, sql: string): void {
+    const before = this.settings
+    if (effect.kind === 'set' && !effect.local)
+      this.settings = this.#afterSet(effect.name, effect.value)
+    else if (effect.kind === 'reset') this.settings = this.#afterSet(effect.name, null)
+    else if (effect.kind === 'reset_all') this.settings = this.startup
+    if (this.isExplicit) this.#log.push({ sql, before })
+  }
+
+  /** Settings as RESET ALL and DISCARD ALL leave them. */
+  resetAll(): void {
+    this.settings = this.startup
+    this.base = this.startup
+  }
+
+  #afterSet(name: string, value: string | null): Settings {
+    const key = name.toLowerCase()
+    if (value !== null) return this.settings.with(key, value)
+    const initial = this.startup.values.get(key)
+    return initial === undefined ? this.settings.without(key) : this.settings.with(key, initial)
+  }
+
+  #lastSavepoint(name: string): number {
+    return this.#log.findLastIndex((entry) => entry.savepoint === name)
+  }
+}
+
+const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`
+
+/** SQL for RESET of one name when the client came with a value for it: servers know only their own default. */
+export function resetSql(name: string, startup: Settings): string | undefined {
+  const initial = startup.values.get(name.toLowerCase())
+  return initial === undefined ? undefined : `SET ${settingName(name)} TO ${initial}`
+}
