@@ -2,6 +2,7 @@
  * Client encodings: which can be split byte by byte, and how a key gets from them into UTF-8.
  * Names are compared as PostgreSQL does: letters and digits only, any case (`src/common/encnames.c`).
  */
+import { isUtf8 } from 'node:buffer'
 import { engineError } from '../errors/engine-error.js'
 import type { RowKey } from './copy-row.js'
 
@@ -75,4 +76,22 @@ function decoderOf(name: string): ((bytes: Buffer) => string) | undefined {
 function hasHighByte(key: RowKey): boolean {
   for (let at = key.start; at < key.end; at++) if ((key.bytes[at] as number) >= 0x80) return true
   return false
+}
+
+/** The first bytes that are no UTF-8, as PostgreSQL prints them (`0xe2 0x82`); undefined when all is well. */
+export function invalidUtf8(bytes: Buffer): string | undefined {
+  for (let at = 0; at < bytes.length; ) {
+    const next = bytes.subarray(at, at + characterBytes(bytes[at] as number))
+    if (!isUtf8(next) || next[0] === 0)
+      return [...next].map((byte) => `0x${byte.toString(16).padStart(2, '0')}`).join(' ')
+    at += next.length
+  }
+  return undefined
+}
+
+/** pg_utf_mblen: by the first byte alone. */
+function characterBytes(first: number): number {
+  if (first >= 0xc0 && first < 0xe0) return 2
+  if (first >= 0xe0 && first < 0xf0) return 3
+  return first >= 0xf0 && first < 0xf8 ? 4 : 1
 }

@@ -13,6 +13,7 @@ import {
   type RowSink,
   type RowSplitter,
 } from './copy-row.js'
+import { invalidUtf8 } from './key-encoding.js'
 import { makeRowSplitter } from './row-splitter.js'
 
 /** What pg-copy-streams and servers take at full speed. */
@@ -146,6 +147,13 @@ export class RowRouter implements RowSink {
     const { layout } = this.#options
     if (this.#splitter.hasExtraColumns(bytes, start, end))
       throw engineError('COPY_EXTRA_DATA', undefined, { where: copyWhere(layout.table, key.line) })
+    const invalid = this.#isBinary ? undefined : invalidUtf8(key.bytes.subarray(key.start, key.end))
+    if (invalid !== undefined)
+      throw engineError(
+        'COPY_INVALID_BYTES',
+        { bytes: invalid },
+        { where: copyWhere(layout.table, key.line) },
+      )
     if (this.#skipsBadKeys && error.sqlstate.startsWith('22')) return 0
     const column = layout.columns[layout.keyIndex as number]
     if (error.sqlstate.startsWith('22') && !this.#isBinary) {

@@ -90,10 +90,58 @@ export const copyErrors = {
     message: 'received copy data after EOF marker',
     exit: 5,
   },
+  COPY_INVALID_BYTES: {
+    sqlstate: '22021',
+    message: 'invalid byte sequence for encoding "UTF8": {bytes}',
+    exit: 5,
+  },
   COPY_ROW_TOO_LONG: {
     sqlstate: '54000',
     message: 'COPY row is longer than {limit} bytes',
     hint: 'check that a quote is not left open',
     exit: 5,
+  },
+  COPY_INPUT_BROKEN: {
+    sqlstate: '58030',
+    message: 'could not read "{name}": {reason}',
+    hint: 'nothing was loaded; check the file',
+    exit: 5,
+  },
+  COPY_TABLE_MISSING: {
+    sqlstate: '42P01',
+    message: 'relation "{table}" does not exist on shard {shard}',
+    hint: 'create the table on every shard first; --table takes schema.table as SQL writes it',
+    exit: 3,
+  },
+  COPY_COLUMN_MISSING: {
+    sqlstate: '42703',
+    message: 'column "{column}" of relation "{table}" does not exist or is generated',
+    hint: 'name the columns of the file in order with --columns',
+    exit: 3,
+  },
+  COPY_HEADER_EMPTY: {
+    sqlstate: '22P04',
+    message: 'no header line in "{name}"',
+    hint: 'leave --header out, or check that this is the right file',
+    exit: 5,
+  },
+  COPY_KEY_TYPE: {
+    sqlstate: '42804',
+    message: 'column "{column}" of type {type} cannot be a sharding key',
+    hint: 'name another --sharding-key, or its type with --key-type',
+    exit: 3,
+  },
+  COPY_COMMIT_PARTIAL: {
+    sqlstate: '40003',
+    message: 'rows were committed on shards {committed} but not on shards {missing}',
+    hint: 'count the rows of this file on the shards named last; load only what is missing there',
+    retry: 'unsafe',
+    exit: 6,
+  },
+  COPY_VERIFY_FAILED: {
+    sqlstate: 'XX001',
+    message: 'shard {shard} has {found} more rows than before, but {written} were written',
+    hint: 'another session may have changed the table meanwhile',
+    exit: 7,
   },
 } as const satisfies Record<string, CatalogueEntry>

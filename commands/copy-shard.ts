@@ -1,0 +1,123 @@
+/** `pgshard copy-shard`: files or standard input into the shards of a table, rows placed by their sharding key. */
+import { Args, Flags } from '@oclif/core'
+import { BaseCommand } from '../src/cli/base-command.js'
+import { findShards, renderLoad, watchLoad } from '../src/cli/copy-shard-io.js'
+import { configFlags } from '../src/cli/flags.js'
+
+const compressions = ['auto', 'none', 'gzip', 'zstd'] as const
+
+export default class CopyShard extends BaseCommand {
+  static override summary = 'Load files into the shards of a table, each row by its sharding key.'
+  static override description =
+    'Reads csv, text and binary COPY data as PostgreSQL does and streams it into every shard at once. All or nothing, but for a crash between the commits of two shards: then it says which have the rows (docs/copy.md).'
+
+  static override examples = [
+    '<%= config.bin %> copy-shard users.csv --config pgdog.toml --database app --table users --header',
+    '<%= config.bin %> copy-shard - --target postgres://a/app --target postgres://b/app --table users --sharding-key id --format csv',
+    "<%= config.bin %> copy-shard 'dump/*.csv.gz' --config pgdog.toml --database app --table orders --jobs 2 --verify",
+  ]
+
+  static override args = {
+    file: Args.string({
+      multiple: true,
+      required: true,
+      description: 'files, patterns, or - for standard input',
+    }),
+  }
+
+  static override flags = {
+    ...configFlags,
+    database: Flags.string({ description: 'database of the configuration' }),
+    target: Flags.string({
+      multiple: true,
+      multipleNonGreedy: true,
+      exclusive: ['database'],
+      description: 'a shard, in order; repeat it (instead of a configuration)',
+    }),
+    'sharding-key': Flags.string({ dependsOn: ['target'], description: 'column to place rows by' }),
+    'key-type': Flags.string({
+      dependsOn: ['sharding-key'],
+      options: [
+        'bigint',
+        'integer',
+        'smallint',
+        'uuid',
+        'text',
+        'varchar',
+        'bpchar',
+        'numeric',
+        'date',
+        'timestamp',
+        'timestamptz',
+      ],
+      description: "type of the sharding key (the column's own)",
+    }),
+    map: Flags.string({
+      dependsOn: ['sharding-key'],
+      description: 'JSON file with the shard of each bucket, such as [0,1,0,1]',
+    }),
+    table: Flags.string({ required: true, description: 'table, as SQL writes it' }),
+    columns: Flags.string({
+      multiple: true,
+      multipleNonGreedy: true,
+      description: 'columns in the order of the data: a,b,c',
+    }),
+    format: Flags.string({
+      options: ['csv', 'text', 'binary'],
+      description: "format of the data (by the file's name, else csv)",
+    }),
+    header: Flags.boolean({
+      description: 'the first line is a header; without --columns it names the columns',
+    }),
+    delimiter: Flags.string({ description: 'between columns; \\t is a tab' }),
+    quote: Flags.string({ description: 'quote of csv' }),
+    escape: Flags.string({ description: 'escape of csv' }),
+    null: Flags.string({ description: 'what stands for NULL' }),
+    encoding: Flags.string({ description: "encoding of the data (the server's)" }),
+    'force-null': Flags.string({
+      multiple: true,
+      multipleNonGreedy: true,
+      description: 'columns in which a quoted null mark is NULL too',
+    }),
+    'force-not-null': Flags.string({
+      multiple: true,
+      multipleNonGreedy: true,
+      description: 'columns in which the null mark is text',
+    }),
+    compression: Flags.option({
+      options: compressions,
+      default: 'auto' as const,
+      description: 'how the files are packed',
+    })(),
+    jobs: Flags.integer({
+      min: 1,
+      max: 64,
+      default: 1,
+      description: 'files loaded side by side, each with a connection per shard',
+    }),
+    'max-rate': Flags.string({ description: 'most bytes a second: 500kB, 20MB' }),
+    'dry-run': Flags.boolean({ description: 'only count: rows per shard and skew' }),
+    verify: Flags.boolean({
+      exclusive: ['dry-run'],
+      description: 'count the rows of each shard before and after',
+    }),
+  }
+
+  async run(): Promise<object> {
+    const { args, flags } = await this.parse(CopyShard)
+    const { copyShard } = await import('../src/copy/copy-shard.js')
+    const { loadJson } = await import('../src/copy/load-report.js')
+    const shards = await findShards(flags)
+    const board = this.progress()
+    using interrupt = this.interruptible('with a rollback')
+    const watch = watchLoad(board, flags.table, interrupt.soft)
+    try {
+      const report = await copyShard(args.file, flags, shards, watch)
+      watch.finish()
+      this.log(renderLoad(report).trimEnd())
+      return loadJson(report)
+    } finally {
+      board.close()
+    }
+  }
+}

@@ -1,0 +1,83 @@
+/** The table that is loaded, as the first shard's catalogue describes it, and the COPY statement for every shard. */
+import type pg from 'pg'
+import { engineError } from '../errors/engine-error.js'
+import { adminQuery } from '../pg/admin-query.js'
+import type { ColumnChoice, CopyOptions } from './copy-options.js'
+
+export interface CopyTable {
+  readonly schema: string
+  readonly name: string
+  /** Neither dropped nor generated, in order. */
+  readonly columns: readonly { readonly name: string; readonly type: string }[]
+  readonly serverMajor: number
+}
+
+const columnsSql = `
+  select n.nspname, c.relname, a.attname, pg_catalog.format_type(a.atttypid, null) as type,
+         pg_catalog.current_setting('server_version_num') as version
+    from pg_catalog.pg_class c
+    join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+    join pg_catalog.pg_attribute a on a.attrelid = c.oid
+   where c.oid = pg_catalog.to_regclass($1) and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
+   order by a.attnum`
+
+/** Reads a table by its name as SQL writes it. @throws COPY_TABLE_MISSING */
+export async function readCopyTable(
+  client: pg.Client,
+  table: string,
+  shard: number,
+): Promise<CopyTable> {
+  const rows = await adminQuery(client, columnsSql, [table])
+  const [first] = rows
+  if (first === undefined) throw engineError('COPY_TABLE_MISSING', { table, shard })
+  return {
+    schema: first['nspname'] ?? '',
+    name: first['relname'] ?? '',
+    columns: rows.map((row) => ({ name: row['attname'] ?? '', type: row['type'] ?? '' })),
+    serverMajor: Math.floor(Number(first['version']) / 10_000),
+  }
+}
+
+/** Checks that the table has each column, once. @throws COPY_COLUMN_MISSING */
+export function checkColumns(table: CopyTable, columns: readonly string[]): void {
+  const left = new Set(table.columns.map((column) => column.name))
+  for (const column of columns)
+    if (!left.delete(column))
+      throw engineError('COPY_COLUMN_MISSING', { column, table: table.name })
+}
+
+export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`
+const quoteText = (text: string): string =>
+  `E'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+const quoteByte = (byte: number): string => quoteText(String.fromCharCode(byte))
+
+export const tableSql = (table: CopyTable): string =>
+  `${quoteName(table.schema)}.${quoteName(table.name)}`
+
+/** The COPY statement that every shard gets. */
+export function copySql(
+  table: CopyTable,
+  columns: readonly string[],
+  options: CopyOptions,
+): string {
+  const written = [`format ${options.format}`]
+  if (options.header !== 'none')
+    written.push(`header ${options.header === 'match' ? 'match' : 'true'}`)
+  if (options.encoding !== undefined) written.push(`encoding ${quoteText(options.encoding)}`)
+  if (options.format !== 'binary') {
+    written.push(`delimiter ${quoteByte(options.delimiter)}`)
+    written.push(`null ${quoteText(options.nullMark.toString())}`)
+  }
+  if (options.format === 'csv') {
+    written.push(`quote ${quoteByte(options.quote)}`, `escape ${quoteByte(options.escape)}`)
+    written.push(...columnOption('force_null', options.forceNull))
+    written.push(...columnOption('force_not_null', options.forceNotNull))
+  }
+  const names = columns.map(quoteName).join(', ')
+  return `copy ${tableSql(table)} (${names}) from stdin (${written.join(', ')})`
+}
+
+function columnOption(name: string, columns: ColumnChoice): string[] {
+  if (columns === 'all' || columns.length === 0) return []
+  return [`${name} (${columns.map(quoteName).join(', ')})`]
+}

@@ -1,0 +1,106 @@
+/**
+ * One connection and one transaction per shard, and the COPY that runs in each.
+ * A shard that fails makes all others fail; nothing is committed before `commitAll`. Connections are closed, never reused.
+ */
+import type pg from 'pg'
+import { adminQuery, closePg } from '../pg/admin-query.js'
+import { connectPg, destroySocket } from '../pg/connect.js'
+import { type CopyIn, openCopyIn } from '../pg/copy-in.js'
+
+export class ShardWriters {
+  readonly #clients: readonly pg.Client[]
+  #copies: CopyIn[] = []
+  #waits: Promise<void>[] = []
+
+  private constructor(clients: readonly pg.Client[]) {
+    this.#clients = clients
+  }
+
+  /** Connects to each shard and begins a transaction there. */
+  static async open(urls: readonly string[]): Promise<ShardWriters> {
+    const opened = await Promise.allSettled(urls.map((url) => connectPg(url)))
+    const clients = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+    const writers = new ShardWriters(clients)
+    try {
+      for (const one of opened) if (one.status === 'rejected') throw one.reason
+      await writers.#each(
+        `set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; begin`,
+      )
+      return writers
+    } catch (error) {
+      writers.destroy()
+      throw error
+    }
+  }
+
+  get first(): pg.Client {
+    return this.#clients[0] as pg.Client
+  }
+
+  /** Runs a statement on every shard; the first column of the first row of each, as a number. */
+  async ask(sql: string): Promise<number[]> {
+    const answers = await Promise.all(this.#clients.map((client) => adminQuery(client, sql)))
+    return answers.map((rows) => Number(Object.values(rows[0] ?? {})[0] ?? 0))
+  }
+
+  startCopy(sql: string): void {
+    this.#waits = []
+    this.#copies = this.#clients.map((client) => openCopyIn(client, sql))
+  }
+
+  /** Sends owned bytes to a shard; `ready` tells when more may be sent. */
+  write(shard: number, bytes: Buffer): void {
+    const wait = (this.#copies[shard] as CopyIn).write(bytes)
+    if (wait === undefined) return
+    wait.catch(() => undefined)
+    this.#waits.push(wait)
+  }
+
+  /** Resolves when every shard can take more; rejects with a shard's error. */
+  async ready(): Promise<void> {
+    if (this.#waits.length === 0) return
+    const waits = this.#waits
+    this.#waits = []
+    await Promise.all(waits)
+  }
+
+  /** Ends the COPY of every shard; rows by shard. Rejects with the first shard's error after all have answered. */
+  async finishCopy(): Promise<number[]> {
+    const results = await Promise.allSettled(this.#copies.map((copy) => copy.finish()))
+    const failed = results.find((result) => result.status === 'rejected')
+    if (failed !== undefined) throw failed.reason
+    return results.map((result) => (result.status === 'fulfilled' ? result.value : 0))
+  }
+
+  /** CopyFail to every shard. */
+  async failCopy(reason: string): Promise<void> {
+    await Promise.all(this.#copies.map((copy) => copy.fail(reason)))
+  }
+
+  /** Commits shard by shard; `onCommitted` hears of each, so that the caller can tell what is done when one fails. */
+  async commitAll(onCommitted: (shard: number) => void): Promise<void> {
+    for (const [shard, client] of this.#clients.entries()) {
+      await adminQuery(client, 'commit')
+      onCommitted(shard)
+    }
+  }
+
+  async rollbackAll(): Promise<void> {
+    await Promise.all(
+      this.#clients.map((client) => client.query('rollback').catch(() => undefined)),
+    )
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#clients.map((client) => closePg(client)))
+  }
+
+  /** Cuts the connections; the servers roll back. */
+  destroy(): void {
+    for (const client of this.#clients) destroySocket(client)
+  }
+
+  async #each(sql: string): Promise<void> {
+    await Promise.all(this.#clients.map((client) => adminQuery(client, sql)))
+  }
+}
