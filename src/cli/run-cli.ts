@@ -33,20 +33,29 @@ function countLeading(argv: readonly string[]): number {
  * `-c X configcheck` is `config check -c X`. Aliases stand only where the command they mean exists.
  */
 export function rewriteArgv(argv: readonly string[], commandIds: readonly string[]): string[] {
-  const exists = (words: readonly string[]) => commandIds.includes(words.join(':'))
   const first = argv[0]
   if (first === undefined || first === '--help' || first === '--version') return [...argv]
   const leading = countLeading(argv)
-  const verb = argv[leading]
-  const rest = [...argv.slice(0, leading), ...argv.slice(leading + 1)]
-  if (verb !== undefined && !verb.startsWith('-')) {
-    const known = commandIds.some((id) => id === verb || id.startsWith(`${verb}:`))
-    const target = known ? undefined : verbs[verb]
-    if (target && exists(target)) return [...target, ...rest]
-    return known && leading > 0 ? [verb, ...rest] : [...argv]
+  const flags = argv.slice(0, leading)
+  const words = argv.slice(leading)
+  const command = commandOf(words, commandIds)
+  if (command) return [...command.name, ...flags, ...words.slice(command.length)]
+  const bare = (words[0] ?? '-').startsWith('-') && !argv.includes('--help')
+  return bare && commandIds.includes('serve') ? ['serve', ...argv] : [...argv]
+}
+
+/** The command that the words begin with, by its own name or PgDog's. */
+function commandOf(
+  words: readonly string[],
+  commandIds: readonly string[],
+): { name: readonly string[]; length: number } | undefined {
+  for (const length of [2, 1]) {
+    const name = words.slice(0, length)
+    if (name.length === length && commandIds.includes(name.join(':'))) return { name, length }
   }
-  const bare = first.startsWith('-') && exists(['serve']) && !argv.includes('--help')
-  return bare ? ['serve', ...argv] : [...argv]
+  const [verb = ''] = words
+  const name = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined
+  return name && commandIds.includes(name.join(':')) ? { name, length: 1 } : undefined
 }
 
 function reportOutside(error: unknown, argv: readonly string[], names: readonly string[]): number {

@@ -1,0 +1,123 @@
+/** The flags of `pgshard bench`, letter for letter those of pgbench, and what may be added to a connection string. */
+import { Flags } from '@oclif/core'
+
+/** -h, -p, -U and -d win over the connection string. */
+export const connectFlags = {
+  host: Flags.string({
+    char: 'h',
+    description: 'hosts or socket directories, comma-separated',
+    helpValue: 'HOST',
+  }),
+  port: Flags.string({ char: 'p', description: 'port, or one per host', helpValue: 'PORT' }),
+  username: Flags.string({ char: 'U', description: 'user to connect as', helpValue: 'NAME' }),
+  dbname: Flags.string({
+    char: 'd',
+    description: 'database name, connection string or URI',
+    helpValue: 'DBNAME',
+  }),
+}
+
+export const initFlags = {
+  scale: Flags.integer({ char: 's', description: 'scaling factor', min: 1, helpValue: 'NUM' }),
+  fillfactor: Flags.integer({
+    char: 'F',
+    description: 'fill factor of the tables',
+    min: 10,
+    max: 100,
+    default: 100,
+    helpValue: 'NUM',
+  }),
+  'unlogged-tables': Flags.boolean({ description: 'create the tables as unlogged' }),
+  'foreign-keys': Flags.boolean({ description: 'create foreign keys between the tables' }),
+  'no-vacuum': Flags.boolean({ char: 'n', description: 'do not run VACUUM' }),
+}
+
+export const runFlags = {
+  builtin: Flags.string({
+    char: 'b',
+    multiple: true,
+    description: 'built-in script tpcb-like, simple-update or select-only, with a weight',
+    helpValue: 'NAME[@W]',
+  }),
+  file: Flags.string({
+    char: 'f',
+    multiple: true,
+    description: 'script file ("-" is stdin), with a weight',
+    helpValue: 'FILE[@W]',
+  }),
+  'skip-some-updates': Flags.boolean({ char: 'N', description: 'same as -b simple-update' }),
+  'select-only': Flags.boolean({ char: 'S', description: 'same as -b select-only' }),
+  client: Flags.integer({
+    char: 'c',
+    description: 'number of clients',
+    default: 1,
+    min: 1,
+    helpValue: 'NUM',
+  }),
+  connect: Flags.boolean({ char: 'C', description: 'a new connection for each transaction' }),
+  define: Flags.string({
+    char: 'D',
+    multiple: true,
+    description: 'variable for scripts',
+    helpValue: 'NAME=VALUE',
+  }),
+  jobs: Flags.integer({
+    char: 'j',
+    description: 'number of threads',
+    default: 1,
+    min: 1,
+    helpValue: 'NUM',
+  }),
+  protocol: Flags.string({
+    char: 'M',
+    description: 'protocol of queries',
+    options: ['simple', 'extended', 'prepared'],
+    default: 'simple',
+  }),
+  progress: Flags.integer({
+    char: 'P',
+    description: 'progress line every NUM seconds',
+    min: 1,
+    helpValue: 'NUM',
+  }),
+  'report-per-command': Flags.boolean({
+    char: 'r',
+    description: 'latencies and failures per command',
+  }),
+  rate: Flags.string({
+    char: 'R',
+    description: 'transactions a second to aim at; latency then counts from the planned start',
+    helpValue: 'NUM',
+  }),
+  transactions: Flags.integer({
+    char: 't',
+    description: 'transactions per client (10)',
+    min: 1,
+    exclusive: ['time'],
+    helpValue: 'NUM',
+  }),
+  time: Flags.integer({ char: 'T', description: 'seconds to run', min: 1, helpValue: 'NUM' }),
+  'vacuum-all': Flags.boolean({ char: 'v', description: 'vacuum all four tables before the run' }),
+  'max-tries': Flags.integer({
+    description: 'tries of a transaction that fails by serialization or deadlock; 0 is no limit',
+    default: 1,
+    min: 0,
+    helpValue: 'NUM',
+  }),
+  'verbose-errors': Flags.boolean({ description: 'tell every failed try' }),
+  seed: Flags.string({
+    aliases: ['random-seed'],
+    description: 'seed of the random numbers: an integer, "time" or "rand"',
+    helpValue: 'SEED',
+  }),
+  threshold: Flags.string({
+    multiple: true,
+    description: 'condition that must hold, as "p99<5ms"; exit code 3 when one does not',
+    helpValue: 'CONDITION',
+  }),
+  'json-file': Flags.string({ description: 'also write the JSON report there', helpValue: 'FILE' }),
+  'show-script': Flags.string({
+    description: 'print a built-in script and end',
+    helpValue: 'NAME',
+  }),
+}
