@@ -45,6 +45,16 @@ export class Prng implements Uint64Source {
     return prng
   }
 
+  /** Another generator that goes on with the same draws. */
+  clone(): Prng {
+    const copy = new Prng()
+    copy.#s0High = this.#s0High
+    copy.#s0Low = this.#s0Low
+    copy.#s1High = this.#s1High
+    copy.#s1Low = this.#s1Low
+    return copy
+  }
+
   #setState(s0: bigint, s1: bigint): void {
     const [a, b] = s0 === 0n && s1 === 0n ? [0x5851f42d4c957f2dn, 0x14057b7ef767814fn] : [s0, s1]
     this.#s0High = Number(a >> 32n)

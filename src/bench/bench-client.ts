@@ -1,0 +1,397 @@
+/**
+ * One client: chooses scripts, runs their commands one after the other, counts, retries, until its transactions or its
+ * time are over. Clients never wait for each other. Source followed: advanceConnectionState in pgbench.c.
+ */
+import { isEngineError, toEngineError } from '../errors/engine-error.js'
+import { Prng } from '../topology/prng.js'
+import { type BenchConnection, errorText, type Outcome } from './bench-connection.js'
+import type { ClientGroup } from './client-group.js'
+import { ConditionStack } from './condition-stack.js'
+import { evaluate } from './evaluate.js'
+import type { Expression } from './expression-parser.js'
+import { keepResults } from './keep-results.js'
+import type { Command, SqlCommand } from './script.js'
+import { addSample } from './stats.js'
+import { isTrue, type Value } from './value.js'
+import { fillSql, Variables } from './variables.js'
+
+/** How running one script once ended. */
+type Ending = 'done' | 'serialization' | 'deadlock' | 'aborted' | 'interrupted'
+
+const retriable: Readonly<Record<string, 'serialization' | 'deadlock'>> = {
+  '40001': 'serialization',
+  '40P01': 'deadlock',
+}
+
+/** Ends this client, with what to say about it. */
+class ClientAborted extends Error {}
+
+export class BenchClient {
+  readonly id: number
+  readonly variables = new Variables()
+  readonly #group: ClientGroup
+  readonly #conditions = new ConditionStack()
+  #prng: Prng
+  #connection: BenchConnection | undefined
+  #scriptIndex = 0
+  #commandIndex = 0
+  #isPipelining = false
+  #done = 0
+  #hasWaited = false
+
+  constructor(id: number, group: ClientGroup, seed: bigint) {
+    this.id = id
+    this.#group = group
+    this.#prng = Prng.ofSeed(seed)
+  }
+
+  /** Opens the connection that this client keeps for the whole run. */
+  async connect(): Promise<void> {
+    this.#connection = await this.#group.connect()
+  }
+
+  /** Runs to its end; resolves with false when the client was aborted. */
+  async run(): Promise<boolean> {
+    try {
+      while (!this.#isFinished()) {
+        if (!(await this.#transaction())) return false
+      }
+      return true
+    } finally {
+      this.close()
+    }
+  }
+
+  #isFinished(): boolean {
+    const { plan, isOver } = this.#group
+    return isOver || (plan.durationMs === undefined && this.#done >= plan.transactions)
+  }
+
+  /** One transaction with its retries. False: this client is at its end for good. */
+  async #transaction(): Promise<boolean> {
+    const group = this.#group
+    this.#scriptIndex = group.chooseScript()
+    this.#hasWaited = false
+    const scheduledMs = await group.waitForTurn()
+    if (scheduledMs === undefined) return true
+    if (!(await this.#ensureConnection())) return false
+    const begunMs = group.clock.monotonicMs()
+    const fromMs = group.plan.ratePerSec === undefined ? begunMs : scheduledMs
+    const { ending, tries } = await this.#tries()
+    if (ending === 'interrupted') return true
+    if (ending === 'aborted') return this.#abort()
+    group.noteTransaction(this.#connection as BenchConnection, this.#scriptIndex, {
+      ending,
+      tries,
+      latencyUs: (group.clock.monotonicMs() - fromMs) * 1000,
+      lagUs: (begunMs - fromMs) * 1000,
+    })
+    this.#done++
+    if (this.#connection?.isInTransaction) {
+      group.log(
+        `client ${this.id} aborted: end of script reached without completing the last transaction`,
+      )
+      return this.#abort()
+    }
+    if (group.plan.reconnect) this.#closeTimed()
+    // A script of backslash commands alone must not keep the other clients from running.
+    if (!this.#hasWaited) await group.clock.sleep(0)
+    return true
+  }
+
+  async #tries(): Promise<{ ending: Ending; tries: number }> {
+    const { plan } = this.#group
+    // A retry draws the same random numbers again.
+    const remembered = this.#prng.clone()
+    for (let tries = 1; ; tries++) {
+      const ending = await this.#once()
+      if (ending !== 'serialization' && ending !== 'deadlock') return { ending, tries }
+      if (!(await this.#rollback())) return { ending: 'aborted', tries }
+      if (this.#group.isOver) return { ending: 'interrupted', tries }
+      const command = this.#group.commandStats(this.#scriptIndex, this.#commandIndex)
+      if (plan.maxTries !== 0 && tries >= plan.maxTries) {
+        command.failures++
+        this.#sayFailed(tries, false)
+        return { ending, tries }
+      }
+      command.retries++
+      this.#sayFailed(tries, true)
+      this.#prng = remembered.clone()
+    }
+  }
+
+  #sayFailed(tries: number, isRetry: boolean): void {
+    const { plan } = this.#group
+    if (!plan.verboseErrors) return
+    const what = isRetry ? 'repeats the transaction after the error' : 'ends the failed transaction'
+    const limit = plan.maxTries === 0 ? '' : `/${plan.maxTries}`
+    this.#group.log(`client ${this.id} ${what} (try ${tries}${limit})`, 'info')
+  }
+
+  async #ensureConnection(): Promise<boolean> {
+    if (this.#connection !== undefined) return true
+    this.#hasWaited = true
+    try {
+      this.#connection = await this.#group.connect()
+      return true
+    } catch (error) {
+      this.#group.log(toEngineError(error).message)
+      this.#group.log(`client ${this.id} aborted while establishing connection`)
+      return this.#abort()
+    }
+  }
+
+  /** Runs the script once from its start. */
+  async #once(): Promise<Ending> {
+    const commands = this.#group.scripts[this.#scriptIndex]!.commands
+    this.#conditions.reset()
+    this.#isPipelining = false
+    try {
+      for (let i = 0; i < commands.length; i++) {
+        this.#commandIndex = i
+        const command = commands[i] as Command
+        if (!this.#conditions.isActive && this.#skip(command)) continue
+        const ending = await this.#timed(command)
+        if (ending !== undefined) return ending
+      }
+      if (!this.#isPipelining) return 'done'
+      throw new ClientAborted(`client ${this.id} aborted: end of script reached with pipeline open`)
+    } catch (error) {
+      if (!(error instanceof ClientAborted)) throw error
+      this.#group.log(error.message)
+      return 'aborted'
+    }
+  }
+
+  async #timed(command: Command): Promise<Ending | undefined> {
+    const { plan, clock } = this.#group
+    if (!plan.reportPerCommand) return await this.#execute(command)
+    const startMs = clock.monotonicMs()
+    const index = this.#commandIndex
+    const ending = await this.#execute(command)
+    if (ending === undefined) {
+      const stats = this.#group.commandStats(this.#scriptIndex, index)
+      addSample(stats.timeUs, (clock.monotonicMs() - startMs) * 1000)
+    }
+    return ending
+  }
+
+  /** In a branch that is not run, only the conditions count. True: go on with the next command. */
+  #skip(command: Command): boolean {
+    if (command.kind === 'if') this.#conditions.enterSkipped()
+    else if (command.kind === 'elif') return !this.#conditions.wantsElif
+    else if (command.kind === 'else') this.#conditions.else()
+    else if (command.kind === 'endif') this.#conditions.leave()
+    return true
+  }
+
+  async #execute(command: Command): Promise<Ending | undefined> {
+    switch (command.kind) {
+      case 'sql':
+        return await this.#sql(command)
+      case 'set':
+        this.#set(command.name, command.expression)
+        return undefined
+      case 'if':
+        this.#conditions.enter(isTrue(this.#value(command.expression, 'if')))
+        return undefined
+      case 'elif':
+        if (!this.#conditions.wantsElif) this.#conditions.skipElif()
+        else this.#conditions.elif(isTrue(this.#value(command.expression, 'elif')))
+        return undefined
+      case 'else':
+        this.#conditions.else()
+        return undefined
+      case 'endif':
+        this.#conditions.leave()
+        return undefined
+      case 'sleep':
+        return await this.#sleep(command.amount, command.unitUs)
+      default:
+        return await this.#pipeline(command.kind)
+    }
+  }
+
+  #failed(command: string, message: string): ClientAborted {
+    return new ClientAborted(
+      `client ${this.id} aborted in command ${this.#commandIndex} (${command}) of script ${this.#scriptIndex}; ${message}`,
+    )
+  }
+
+  #value(expression: Expression, command: string): Value {
+    try {
+      return evaluate(expression, {
+        prng: this.#prng,
+        variable: (name) => this.variables.value(name),
+        debug: (line) =>
+          this.#group.say(
+            `debug(script=${this.#scriptIndex},command=${this.#commandIndex + 1}): ${line}`,
+          ),
+      })
+    } catch (error) {
+      if (!isEngineError(error)) throw error
+      this.#group.log(error.message)
+      throw this.#failed(command, 'evaluation of meta-command failed')
+    }
+  }
+
+  #set(name: string, expression: Expression): void {
+    const value = this.#value(expression, 'set')
+    try {
+      this.variables.setValue(name, value, 'set')
+    } catch (error) {
+      this.#group.log(toEngineError(error).message)
+      throw this.#failed('set', 'assignment of meta-command failed')
+    }
+  }
+
+  async #sleep(amount: string, unitUs: number): Promise<Ending | undefined> {
+    let text = amount
+    if (amount.startsWith(':')) {
+      const found = this.variables.text(amount.slice(1))
+      if (found === undefined) {
+        this.#group.log(`sleep: undefined variable "${amount.slice(1)}"`)
+        throw this.#failed('sleep', 'execution of meta-command failed')
+      }
+      text = found
+    }
+    const number = Number.parseInt(text, 10)
+    if (Number.isNaN(number)) {
+      this.#group.log(`sleep: invalid sleep time "${text}" for variable "${amount.slice(1)}"`)
+      throw this.#failed('sleep', 'execution of meta-command failed')
+    }
+    this.#hasWaited = true
+    await this.#group.sleep((number * unitUs) / 1000)
+    return this.#group.isOver ? 'interrupted' : undefined
+  }
+
+  get #open(): BenchConnection {
+    return this.#connection as BenchConnection
+  }
+
+  #parameters(command: SqlCommand): (string | null)[] {
+    return command.template.names.map((name) => this.variables.text(name) ?? null)
+  }
+
+  async #sql(command: SqlCommand): Promise<Ending | undefined> {
+    if (this.#isPipelining) {
+      if (command.results !== undefined) {
+        const { mode } = command.results
+        throw this.#failed(mode, `\\${mode} is not allowed in pipeline mode`)
+      }
+      this.#queue(command, this.#commandIndex)
+      return undefined
+    }
+    this.#hasWaited = true
+    return this.#judge(await this.#send(command), command)
+  }
+
+  async #send(command: SqlCommand): Promise<Outcome> {
+    const { protocol } = this.#group.plan
+    const keep = command.results !== undefined
+    if (protocol === 'simple')
+      return await this.#open.simple(fillSql(command.template, this.variables), keep)
+    if (protocol === 'prepared') await this.#prepare(command, this.#commandIndex)
+    this.#queue(command, this.#commandIndex)
+    return await this.#open.sync(keep)
+  }
+
+  #queue(command: SqlCommand, index: number): void {
+    const parameters = this.#parameters(command)
+    if (this.#group.plan.protocol === 'extended')
+      this.#open.queueExtended(command.parameterSql, parameters)
+    else this.#open.queuePrepared(this.#group.statementName(this.#scriptIndex, index), parameters)
+  }
+
+  /** Prepares once a connection; a failure is only told, the execution then fails. */
+  async #prepare(command: SqlCommand, index: number): Promise<void> {
+    const name = this.#group.statementName(this.#scriptIndex, index)
+    if (this.#open.isPrepared(name)) return
+    const outcome = await this.#open.prepare(name, command.parameterSql)
+    if (outcome.error !== undefined) this.#group.log(errorText(outcome.error))
+  }
+
+  #judge(outcome: Outcome, command?: SqlCommand): Ending | undefined {
+    if (outcome.lost !== undefined) throw this.#lost(outcome)
+    if (outcome.error !== undefined) {
+      const ending = retriable[outcome.error['C'] ?? '']
+      if (ending !== undefined) return ending
+      throw new ClientAborted(
+        `client ${this.id} script ${this.#scriptIndex} aborted in command ${this.#commandIndex} query ${outcome.queryIndex}: ${errorText(outcome.error)}`,
+      )
+    }
+    if (command?.results === undefined) return undefined
+    const problem = keepResults(outcome.results, command.results, this.variables)
+    if (problem === undefined) return undefined
+    throw new ClientAborted(
+      `client ${this.id} script ${this.#scriptIndex} command ${this.#commandIndex} query ${problem.queryIndex}: ${problem.message}`,
+    )
+  }
+
+  /** The last words of the server, if it had any, then pgbench's line. */
+  #lost(outcome: Outcome): ClientAborted {
+    const words = outcome.error === undefined ? outcome.lost?.message : errorText(outcome.error)
+    if (words) this.#group.log(words)
+    return this.#failed('SQL', 'perhaps the backend died while processing')
+  }
+
+  async #pipeline(
+    kind: 'startpipeline' | 'endpipeline' | 'syncpipeline',
+  ): Promise<Ending | undefined> {
+    if (kind === 'startpipeline') {
+      await this.#startPipeline()
+      return undefined
+    }
+    if (!this.#isPipelining) throw this.#failed(kind, 'not in pipeline mode')
+    this.#hasWaited = true
+    // \syncpipeline waits here too: what follows is sent when the server has answered.
+    const outcome = await this.#open.sync()
+    if (kind === 'endpipeline') this.#isPipelining = false
+    return this.#judge(outcome)
+  }
+
+  async #startPipeline(): Promise<void> {
+    const { protocol } = this.#group.plan
+    if (protocol === 'simple')
+      throw this.#failed('startpipeline', 'cannot use pipeline mode with the simple query protocol')
+    if (protocol === 'prepared') await this.#preparePipeline()
+    if (this.#isPipelining) throw this.#failed('startpipeline', 'already in pipeline mode')
+    this.#isPipelining = true
+  }
+
+  /** All statements up to \endpipeline, before the pipeline begins. */
+  async #preparePipeline(): Promise<void> {
+    const { commands } = this.#group.scripts[this.#scriptIndex]!
+    for (let i = this.#commandIndex + 1; i < commands.length; i++) {
+      const command = commands[i] as Command
+      if (command.kind === 'endpipeline') return
+      if (command.kind === 'sql') await this.#prepare(command, i)
+    }
+  }
+
+  async #rollback(): Promise<boolean> {
+    if (!this.#open.isInTransaction) return true
+    const outcome = await this.#open.simple('ROLLBACK')
+    if (outcome.error === undefined && outcome.lost === undefined) return true
+    this.#group.log(`client ${this.id} aborted while rolling back the transaction after an error`)
+    return false
+  }
+
+  #abort(): false {
+    this.#group.noteAbort(this.#connection)
+    return false
+  }
+
+  /** Closing is part of the connection time, as in pgbench. */
+  #closeTimed(): void {
+    const startMs = this.#group.clock.monotonicMs()
+    this.close()
+    this.#group.stats.connectUs += (this.#group.clock.monotonicMs() - startMs) * 1000
+  }
+
+  /** Gives up the connection. */
+  close(): void {
+    this.#connection?.close()
+    this.#connection = undefined
+  }
+}

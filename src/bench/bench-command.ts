@@ -1,0 +1,231 @@
+/** Flags of the command line → options of a run or an init, checked as pgbench checks them. */
+import { randomBytes } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { systemClock } from '../base/clock.js'
+import { engineError } from '../errors/engine-error.js'
+import { readConninfo } from '../pg/connect.js'
+import { localEnvironment } from '../pg/local-environment.js'
+import { type Conninfo, isConninfo } from '../topology/conninfo.js'
+import { builtinScripts, findBuiltin, splitWeight } from './builtin-scripts.js'
+import type { InitOptions } from './init-tables.js'
+import { ownLines, pgbenchLines } from './report-text.js'
+import type { BenchOptions, BenchResult } from './run-bench.js'
+import { type Protocol, protocols, type ScriptSource } from './run-plan.js'
+import { parseThreshold } from './threshold.js'
+
+export interface ConnectFlags {
+  readonly host?: string | undefined
+  readonly port?: string | undefined
+  readonly username?: string | undefined
+  readonly dbname?: string | undefined
+}
+
+export interface RunFlags extends ConnectFlags {
+  readonly builtin?: readonly string[] | undefined
+  readonly file?: readonly string[] | undefined
+  readonly 'skip-some-updates': boolean
+  readonly 'select-only': boolean
+  readonly client: number
+  readonly connect: boolean
+  readonly define?: readonly string[] | undefined
+  readonly jobs: number
+  readonly protocol: string
+  readonly progress?: number | undefined
+  readonly 'report-per-command': boolean
+  readonly rate?: string | undefined
+  readonly scale?: number | undefined
+  readonly transactions?: number | undefined
+  readonly time?: number | undefined
+  readonly 'no-vacuum': boolean
+  readonly 'vacuum-all': boolean
+  readonly 'max-tries': number
+  readonly 'verbose-errors': boolean
+  readonly seed?: string | undefined
+  readonly threshold?: readonly string[] | undefined
+}
+
+export interface InitFlags extends ConnectFlags {
+  readonly scale?: number | undefined
+  readonly fillfactor: number
+  readonly 'unlogged-tables': boolean
+  readonly 'foreign-keys': boolean
+  readonly 'no-vacuum': boolean
+}
+
+const usage = (message: string) => engineError('BENCH_USAGE', { message })
+
+/** The positional argument or -d is a connection string, a URI or a database; -h, -p and -U win over it. */
+export function benchConninfo(
+  target: string | undefined,
+  flags: ConnectFlags,
+  warn: (line: string) => void,
+): Conninfo {
+  const text = target ?? flags.dbname ?? ''
+  const isTwice = target !== undefined && flags.dbname !== undefined
+  if (isTwice && isConninfo(flags.dbname as string))
+    throw usage('the database is given twice: as an argument and with -d')
+  return readConninfo(text, {
+    environment: localEnvironment(process.env, (line) => warn(`pgshard: warning: ${line}`)),
+    overrides: {
+      host: flags.host,
+      port: flags.port,
+      user: flags.username,
+      dbname: isTwice ? flags.dbname : undefined,
+    },
+  })
+}
+
+function readScript(path: string): string {
+  try {
+    return readFileSync(path === '-' ? 0 : path, 'utf8')
+  } catch (cause) {
+    const reason =
+      (cause as NodeJS.ErrnoException).code === 'ENOENT' ? 'no such file' : String(cause)
+    throw engineError('FILE_MISSING', { path, reason }, { cause })
+  }
+}
+
+function scriptSources(flags: RunFlags): { scripts: ScriptSource[]; usesBuiltin: boolean } {
+  const builtin = (option: string): ScriptSource => {
+    const { name, weight } = splitWeight(option)
+    const script = findBuiltin(name)
+    return { name: script.title, text: script.text, weight }
+  }
+  const builtins = [
+    ...(flags.builtin ?? []),
+    ...(flags['skip-some-updates'] ? ['simple-update'] : []),
+    ...(flags['select-only'] ? ['select-only'] : []),
+  ].map(builtin)
+  const files = (flags.file ?? []).map((option) => {
+    const { name, weight } = splitWeight(option)
+    return { name, text: readScript(name), weight }
+  })
+  if (builtins.length + files.length === 0)
+    return { scripts: [builtin('tpcb-like')], usesBuiltin: true }
+  const scripts = [...builtins, ...files]
+  if (scripts.every((script) => script.weight === 0))
+    throw usage('total script weight must not be zero')
+  return { scripts, usesBuiltin: builtins.length > 0 }
+}
+
+function definitions(define: readonly string[] | undefined): Record<string, string> {
+  const variables: Record<string, string> = {}
+  for (const text of define ?? []) {
+    const equals = text.indexOf('=')
+    if (equals <= 0 || equals === text.length - 1)
+      throw usage(`invalid variable definition: "${text}"`)
+    variables[text.slice(0, equals)] = text.slice(equals + 1)
+  }
+  return variables
+}
+
+function seedOf(text: string | undefined): string {
+  if (text === 'time') return String(Math.floor(systemClock.nowMs() * 1000))
+  if (text === undefined || text === 'rand') return String(randomBytes(8).readBigUInt64LE())
+  if (!/^\d{1,20}$/.test(text) || BigInt(text) >= 2n ** 64n)
+    throw usage(`unrecognized random seed option "${text}": an unsigned integer, "time" or "rand"`)
+  return text
+}
+
+function rateOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const rate = Number(text)
+  if (!(rate > 0) || !Number.isFinite(rate)) throw usage(`invalid rate limit: "${text}"`)
+  return rate
+}
+
+/** Options of a run. `warn` hears of password files that may not be used. */
+export function runOptions(
+  target: string | undefined,
+  flags: RunFlags,
+  warn: (line: string) => void,
+): BenchOptions {
+  const { scripts, usesBuiltin } = scriptSources(flags)
+  const protocol = protocols.find((known) => known === flags.protocol) as Protocol
+  if (flags['max-tries'] === 0 && flags.time === undefined)
+    throw usage('an unlimited number of transaction tries can only be used with -T')
+  const ratePerSec = rateOf(flags.rate)
+  return {
+    plan: {
+      conninfo: benchConninfo(target, flags, warn),
+      scripts,
+      protocol,
+      clients: flags.client,
+      threads: flags.jobs,
+      transactions: flags.transactions ?? 10,
+      reconnect: flags.connect,
+      maxTries: flags['max-tries'],
+      reportPerCommand: flags['report-per-command'],
+      verboseErrors: flags['verbose-errors'],
+      variables: definitions(flags.define),
+      seed: seedOf(flags.seed),
+      ...(flags.time === undefined ? {} : { durationMs: flags.time * 1000 }),
+      ...(ratePerSec === undefined ? {} : { ratePerSec }),
+    },
+    usesBuiltin,
+    vacuum: flags['no-vacuum'] ? 'none' : flags['vacuum-all'] ? 'all' : 'default',
+    thresholds: (flags.threshold ?? []).map(parseThreshold),
+    ...(flags.scale === undefined ? {} : { scale: flags.scale }),
+    ...(flags.progress === undefined ? {} : { progressMs: flags.progress * 1000 }),
+  }
+}
+
+export function initOptions(
+  target: string | undefined,
+  flags: InitFlags,
+  quiet: boolean,
+  warn: (line: string) => void,
+): InitOptions {
+  return {
+    conninfo: benchConninfo(target, flags, warn),
+    scale: flags.scale ?? 1,
+    fillfactor: flags.fillfactor,
+    unlogged: flags['unlogged-tables'],
+    foreignKeys: flags['foreign-keys'],
+    vacuum: !flags['no-vacuum'],
+    quiet,
+  }
+}
+
+/** The text report of a run. */
+export function resultLines(result: BenchResult, options: BenchOptions, version: string): string[] {
+  const { report } = result
+  const isMeasured = options.progressMs !== undefined || options.plan.ratePerSec !== undefined
+  return [
+    `pgshard bench (${version}, server ${report.server_version})`,
+    ...pgbenchLines(report, { isMeasured }),
+    ...ownLines(report),
+    ...(result.thresholds.length === 0 ? [] : ['']),
+    ...result.thresholds.map(
+      ({ threshold, value, ok }) =>
+        `threshold ${threshold}: ${ok ? 'ok' : 'FAILED'} (${value === null ? 'not measured' : value.toFixed(3)})`,
+    ),
+  ]
+}
+
+export interface JsonResult {
+  readonly exit_code: number
+}
+
+/** What --json prints and --json-file holds. */
+export const resultJson = (result: BenchResult) => ({
+  ...result.report,
+  thresholds: result.thresholds,
+  exit_code: result.exitCode,
+})
+
+export function writeJson(path: string, result: BenchResult): void {
+  try {
+    writeFileSync(path, `${JSON.stringify(resultJson(result), null, 2)}\n`)
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw engineError('FILE_MISSING', { path, reason }, { cause })
+  }
+}
+
+/** Text of a built-in script, or the list of them. */
+export function showScript(name: string): string {
+  if (name === 'list') return builtinScripts.map((one) => `${one.name}: ${one.title}`).join('\n')
+  const script = findBuiltin(name)
+  return `-- ${script.name}: ${script.title}\n${script.text}`
+}

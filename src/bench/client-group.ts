@@ -1,0 +1,180 @@
+/**
+ * What the clients of one thread share: connections, time, rate and counts. Knows nothing of reports.
+ * Source followed: threadRun, chooseScript, processXactStats in pgbench.c.
+ */
+import type { Clock } from '../base/clock.js'
+import { Prng } from '../topology/prng.js'
+import { BenchConnection } from './bench-connection.js'
+import { type Connector, makeConnector } from './bench-connector.js'
+import { poissonDelay, uniform } from './random.js'
+import { nodesOf, type RunPlan } from './run-plan.js'
+import { parseScript, type Script } from './script.js'
+import {
+  addSample,
+  type CommandStats,
+  type GroupStats,
+  groupStats,
+  noteDone,
+  type TransactionStats,
+} from './stats.js'
+
+/** Seeds of a group, drawn from the run's seed. */
+export interface GroupSeeds {
+  readonly clients: readonly { readonly id: number; readonly seed: bigint }[]
+  readonly defaultSeed: bigint
+  readonly choose: bigint
+  readonly throttle: bigint
+  /** For the shuffles of load_balance_hosts=random. */
+  readonly hosts: bigint
+}
+
+export interface GroupTools {
+  readonly clock: Clock
+  /** An error or note, for stderr with the program's name before it. */
+  log(message: string, level?: 'error' | 'info'): void
+  /** A line for stderr as it is. */
+  say(line: string): void
+}
+
+interface Transaction {
+  readonly ending: 'done' | 'serialization' | 'deadlock'
+  readonly tries: number
+  readonly latencyUs: number
+  readonly lagUs: number
+}
+
+export class ClientGroup {
+  readonly plan: RunPlan
+  readonly clock: Clock
+  readonly scripts: readonly Script[]
+  readonly stats: GroupStats
+  readonly log: GroupTools['log']
+  readonly say: GroupTools['say']
+  isOver = false
+  readonly #connector: Connector
+  readonly #nodeOf: readonly number[]
+  readonly #chooser: Prng
+  readonly #throttle: Prng
+  readonly #totalWeight: bigint
+  readonly #stop = new AbortController()
+  #nextStartUs = 0
+
+  constructor(plan: RunPlan, seeds: GroupSeeds, tools: GroupTools) {
+    this.plan = plan
+    this.clock = tools.clock
+    this.log = tools.log
+    this.say = tools.say
+    this.scripts = plan.scripts.map(({ name, text, weight }) => parseScript(name, text, weight))
+    this.#totalWeight = this.scripts.reduce((sum, script) => sum + BigInt(script.weight), 0n)
+    const { nodes, indexOf } = nodesOf(plan.conninfo)
+    this.#nodeOf = indexOf
+    const counts = this.scripts.map((script) => script.commands.length)
+    this.stats = groupStats(counts, nodes.length, this.clock.monotonicMs())
+    this.#connector = makeConnector(
+      plan.conninfo,
+      this.clock,
+      Prng.ofSeed(seeds.hosts),
+      (index) => {
+        if (index !== undefined) this.stats.nodes[indexOf[index]!]!.connectFailures++
+      },
+    )
+    this.#chooser = Prng.ofSeed(seeds.choose)
+    this.#throttle = Prng.ofSeed(seeds.throttle)
+  }
+
+  /** The clock of the run starts now; after the plan's duration it is over. */
+  begin(): { cancel(): void } | undefined {
+    const startMs = this.clock.monotonicMs()
+    this.#nextStartUs = startMs * 1000
+    for (const node of this.stats.nodes) node.lastDoneMs = startMs
+    const { durationMs } = this.plan
+    return durationMs === undefined ? undefined : this.clock.after(durationMs, () => this.stop())
+  }
+
+  /** Clients finish the transaction that they are in. */
+  stop(): void {
+    this.isOver = true
+    this.#stop.abort()
+  }
+
+  async sleep(delayMs: number): Promise<void> {
+    await this.clock.sleep(Math.max(0, delayMs), this.#stop.signal)
+  }
+
+  async connect(): Promise<BenchConnection> {
+    const startMs = this.clock.monotonicMs()
+    const { server, hostIndex } = await this.#connector.open()
+    const elapsedUs = (this.clock.monotonicMs() - startMs) * 1000
+    const nodeIndex = this.#nodeOf[hostIndex] as number
+    const node = this.stats.nodes[nodeIndex]!
+    node.connections++
+    node.connectTime.record(elapsedUs)
+    this.stats.connectUs += elapsedUs
+    return new BenchConnection(server, nodeIndex, (line) => this.say(line))
+  }
+
+  chooseScript(): number {
+    if (this.scripts.length === 1) return 0
+    let weight = uniform(this.#chooser, 0n, this.#totalWeight - 1n)
+    let index = 0
+    for (;;) {
+      weight -= BigInt(this.scripts[index]!.weight)
+      if (weight < 0n) return index
+      index++
+    }
+  }
+
+  /**
+   * With a rate: waits for the next start of the Poisson process and gives its time; undefined when the run is over
+   * before it. Without one: now.
+   */
+  async waitForTurn(): Promise<number | undefined> {
+    const { ratePerSec, threads, durationMs } = this.plan
+    if (ratePerSec === undefined) return this.clock.monotonicMs()
+    const startUs = this.#nextStartUs + poissonDelay(this.#throttle, (1e6 / ratePerSec) * threads)
+    this.#nextStartUs = startUs
+    const waitMs = startUs / 1000 - this.clock.monotonicMs()
+    if (waitMs > 0) await this.sleep(waitMs)
+    return durationMs !== undefined && this.isOver ? undefined : startUs / 1000
+  }
+
+  statementName(scriptIndex: number, commandIndex: number): string {
+    return `P${scriptIndex}_${commandIndex}`
+  }
+
+  commandStats(scriptIndex: number, commandIndex: number): CommandStats {
+    return this.stats.commands[scriptIndex]![commandIndex]!
+  }
+
+  noteTransaction(
+    connection: BenchConnection,
+    scriptIndex: number,
+    transaction: Transaction,
+  ): void {
+    this.#count(this.stats.total, transaction)
+    this.#count(this.stats.scripts[scriptIndex]!, transaction)
+    const node = this.stats.nodes[connection.nodeIndex]!
+    if (transaction.ending === 'done')
+      noteDone(node, transaction.latencyUs, this.clock.monotonicMs())
+    else node.errors++
+    if (this.plan.ratePerSec !== undefined) this.stats.lag.record(transaction.lagUs)
+  }
+
+  #count(stats: TransactionStats, { ending, tries, latencyUs, lagUs }: Transaction): void {
+    if (tries > 1) {
+      stats.retries += tries - 1
+      stats.retried++
+    }
+    if (ending === 'serialization') stats.serializationFailures++
+    else if (ending === 'deadlock') stats.deadlockFailures++
+    else {
+      stats.done++
+      addSample(stats.latencyUs, latencyUs)
+      addSample(stats.lagUs, lagUs)
+    }
+  }
+
+  noteAbort(connection: BenchConnection | undefined): void {
+    if (connection !== undefined) this.stats.nodes[connection.nodeIndex]!.errors++
+  }
+}

@@ -1,0 +1,158 @@
+/** What a run counts, per script, per command and per node; kept per group of clients and merged at the end. Source followed: StatsData in pgbench.c. */
+import { LatencyHistogram } from './latency-histogram.js'
+
+/** Count, sum, squares, least and most of something in microseconds. */
+export interface SimpleStats {
+  count: number
+  sum: number
+  squares: number
+  max: number
+}
+
+export interface TransactionStats {
+  /** Successful transactions. */
+  done: number
+  skipped: number
+  retries: number
+  retried: number
+  serializationFailures: number
+  deadlockFailures: number
+  readonly latencyUs: SimpleStats
+  readonly lagUs: SimpleStats
+}
+
+export interface CommandStats {
+  readonly timeUs: SimpleStats
+  failures: number
+  retries: number
+}
+
+export interface NodeStats {
+  connections: number
+  connectFailures: number
+  done: number
+  /** Failed transactions and clients that were aborted. */
+  errors: number
+  readonly latency: LatencyHistogram
+  readonly connectTime: LatencyHistogram
+  /** The longest time without a finished transaction. */
+  longestGapMs: number
+  lastDoneMs: number
+}
+
+export interface GroupStats {
+  readonly total: TransactionStats
+  readonly scripts: readonly TransactionStats[]
+  readonly commands: readonly (readonly CommandStats[])[]
+  readonly nodes: readonly NodeStats[]
+  readonly lag: LatencyHistogram
+  connectUs: number
+  abortedClients: number
+}
+
+const simple = (): SimpleStats => ({ count: 0, sum: 0, squares: 0, max: 0 })
+
+export const transactionStats = (): TransactionStats => ({
+  done: 0,
+  skipped: 0,
+  retries: 0,
+  retried: 0,
+  serializationFailures: 0,
+  deadlockFailures: 0,
+  latencyUs: simple(),
+  lagUs: simple(),
+})
+
+export const failuresOf = (stats: TransactionStats): number =>
+  stats.serializationFailures + stats.deadlockFailures
+
+const nodeStats = (startMs: number): NodeStats => ({
+  connections: 0,
+  connectFailures: 0,
+  done: 0,
+  errors: 0,
+  latency: new LatencyHistogram(),
+  connectTime: new LatencyHistogram(),
+  longestGapMs: 0,
+  lastDoneMs: startMs,
+})
+
+/** Empty statistics for scripts with so many commands each, and so many nodes. */
+export function groupStats(
+  commandCounts: readonly number[],
+  nodeCount: number,
+  startMs: number,
+): GroupStats {
+  return {
+    total: transactionStats(),
+    scripts: commandCounts.map(transactionStats),
+    commands: commandCounts.map((count) =>
+      Array.from({ length: count }, () => ({ timeUs: simple(), failures: 0, retries: 0 })),
+    ),
+    nodes: Array.from({ length: nodeCount }, () => nodeStats(startMs)),
+    lag: new LatencyHistogram(),
+    connectUs: 0,
+    abortedClients: 0,
+  }
+}
+
+export function addSample(stats: SimpleStats, value: number): void {
+  stats.count++
+  stats.sum += value
+  stats.squares += value * value
+  if (value > stats.max) stats.max = value
+}
+
+function mergeSimple(into: SimpleStats, from: SimpleStats): void {
+  into.count += from.count
+  into.sum += from.sum
+  into.squares += from.squares
+  into.max = Math.max(into.max, from.max)
+}
+
+function mergeTransactions(into: TransactionStats, from: TransactionStats): void {
+  into.done += from.done
+  into.skipped += from.skipped
+  into.retries += from.retries
+  into.retried += from.retried
+  into.serializationFailures += from.serializationFailures
+  into.deadlockFailures += from.deadlockFailures
+  mergeSimple(into.latencyUs, from.latencyUs)
+  mergeSimple(into.lagUs, from.lagUs)
+}
+
+/** Adds `from` to `into`; both are of the same run. */
+export function mergeGroup(into: GroupStats, from: GroupStats): void {
+  mergeTransactions(into.total, from.total)
+  for (const [i, script] of from.scripts.entries()) mergeTransactions(into.scripts[i]!, script)
+  for (const [i, commands] of from.commands.entries()) {
+    for (const [j, command] of commands.entries()) {
+      const target = into.commands[i]![j]!
+      mergeSimple(target.timeUs, command.timeUs)
+      target.failures += command.failures
+      target.retries += command.retries
+    }
+  }
+  for (const [i, node] of from.nodes.entries()) {
+    const target = into.nodes[i]!
+    target.connections += node.connections
+    target.connectFailures += node.connectFailures
+    target.done += node.done
+    target.errors += node.errors
+    target.latency.merge(node.latency)
+    target.connectTime.merge(node.connectTime)
+    target.longestGapMs = Math.max(target.longestGapMs, node.longestGapMs)
+  }
+  into.lag.merge(from.lag)
+  into.connectUs += from.connectUs
+  into.abortedClients += from.abortedClients
+}
+
+/** Notes a finished transaction of a node at `nowMs`. */
+export function noteDone(node: NodeStats, latencyUs: number, nowMs: number): void {
+  node.done++
+  node.latency.record(latencyUs)
+  const gapMs = nowMs - node.lastDoneMs
+  if (gapMs > node.longestGapMs) node.longestGapMs = gapMs
+  node.lastDoneMs = nowMs
+}
