@@ -6,6 +6,23 @@
 /** Parameters that must be put on before others, because setting them resets the others. */
 const FIRST = ['session_authorization', 'role']
 
+/** Marks a value that is not SQL but the text itself, as a startup packet brings lists of names. */
+const RAW = '\u0001'
+
+/** A value for `Settings` that is put on as it stands, without SQL's quoting of names. */
+export const rawSetting = (text: string): string => RAW + text
+
+/** The text of a raw value; undefined for SQL. */
+export const rawSettingText = (value: string): string | undefined =>
+  value.startsWith(RAW) ? value.slice(1) : undefined
+
+/** The statement that sets `name`. */
+export function setStatement(name: string, value: string): string {
+  const raw = rawSettingText(value)
+  if (raw === undefined) return `SET ${settingName(name)} TO ${value}`
+  return `SELECT pg_catalog.set_config(${quoteLiteral(name)}, ${quoteLiteral(raw)}, false)`
+}
+
 /** Routing hints: they are the proxy's own and mean nothing to a server. */
 const OURS = /^(?:pgshard|pgdog)\./
 
@@ -64,7 +81,7 @@ export function settingsDifference(present: Settings, wanted: Settings): string 
   for (const name of names) {
     const value = wanted.values.get(name) as string
     if (present.values.get(name) !== value && !OURS.test(name))
-      parts.push(`SET ${settingName(name)} TO ${value}`)
+      parts.push(setStatement(name, value))
   }
   return parts.join('; ')
 }

@@ -42,9 +42,15 @@ export function applyCompleted(
     held.server.settings =
       setting.kind === 'reset_all' ? Settings.none : target.transaction.settings
   }
-  for (const pin of effects.pins) target.held.pins.add(pin)
+  applyBindings(target, held, effects)
   if (effects.taints) held.server.tainted = true
   if (effects.changesSchema) target.access.schemaChanged()
+  return statement.tagInstead === undefined ? undefined : completeFrame(statement.tagInstead)
+}
+
+/** What now lives on the server, or no longer does. */
+function applyBindings(target: EffectTarget, held: HeldServer, effects: Effects): void {
+  for (const pin of effects.pins) target.held.pins.add(pin)
   if (effects.listen) target.held.pins.add('listen')
   if (effects.unlisten?.channel === null) target.held.pins.delete('listen')
   if (effects.prepare) target.held.pins.add('sql prepared statement')
@@ -54,7 +60,6 @@ export function applyCompleted(
     target.statements.deallocateAll()
     held.server.prepared.clear()
   }
-  return statement.tagInstead === undefined ? undefined : completeFrame(statement.tagInstead)
 }
 
 function applyTransaction(
@@ -65,7 +70,8 @@ function applyTransaction(
 ): void {
   const { transaction } = target
   const effect = statement.effects.transaction
-  switch (effect?.kind) {
+  if (!effect) return
+  switch (effect.kind) {
     case 'begin':
       if (!transaction.isExplicit) transaction.begin(effect, statement.sql, 'open')
       held.joined = true

@@ -5,7 +5,7 @@
  * @see PostgreSQL documentation, "Extended Query", "Pipelining"
  */
 import { type EngineError, engineError } from '../errors/engine-error.js'
-import type { Plan, PlannedStatement } from '../plan/plan.js'
+import type { BoundParameters, Plan, PlannedStatement } from '../plan/plan.js'
 import {
   bindCompleteFrame,
   closeCompleteFrame,
@@ -78,27 +78,27 @@ export class ExtendedQuery {
 
   #route(steps: Step[], end: 'sync' | 'flush'): void {
     const core = this.#core
-    const failed = core.transaction.failedByUs
     const plans: Plan[] = []
     const statements: PlannedStatement[] = []
     for (const step of steps) {
-      if (step.kind !== 'bind' || !step.statement) continue
-      const statement = step.statement.planned.statements[0]
-      if (!statement) continue
+      const statement = step.kind === 'bind' ? step.statement?.planned.statements[0] : undefined
+      if (!statement || step.kind !== 'bind' || !step.statement) continue
       statements.push(statement)
-      if (failed || (core.isSharded && this.#isControl(statement))) {
+      if (core.transaction.failedByUs || (core.isSharded && this.#isControl(statement))) {
         return this.#control(steps, statement, step.statement, end)
       }
-      if (!core.isSharded) continue
-      if (this.#sharded.isNeutral(statement) || statement.effects.transaction) continue
-      const plan = statement.route(
-        step.item.parameters,
-        core.routeContext(step.statement.shared.parameterTypes),
-      )
-      if (plan.how === 'refuse') throw refusal(plan)
-      plans.push(plan)
+      if (core.isSharded && !this.#sharded.isNeutral(statement)) {
+        plans.push(this.#planOf(step.item.parameters, statement, step.statement))
+      }
     }
     this.#dispatch(steps, plans, statements, end)
+  }
+
+  #planOf(parameters: BoundParameters, statement: PlannedStatement, client: ClientStatement): Plan {
+    const context = this.#core.routeContext(client.shared.parameterTypes)
+    const plan = statement.route(parameters, context)
+    if (plan.how === 'refuse') throw refusal(plan)
+    return plan
   }
 
   #dispatch(

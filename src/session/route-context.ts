@@ -1,6 +1,6 @@
 /** What routing may know of a session: hints, search_path, parameter types. */
 import type { RouteContext } from '../plan/plan.js'
-import type { Settings } from '../server/settings.js'
+import { rawSettingText, type Settings } from '../server/settings.js'
 import { unquote } from './sql-literal.js'
 
 interface Routed {
@@ -45,7 +45,8 @@ function manualOf(settings: Settings): { manual?: NonNullable<RouteContext['manu
 function searchPathOf(settings: Settings): string[] | undefined {
   const value = settings.values.get('search_path')
   if (value === undefined) return undefined
-  const items = value.match(/"(?:[^"]|"")*"|E?'(?:[^']|'')*'|[^,\s]+/gi) ?? []
+  const items =
+    (rawSettingText(value) ?? value).match(/"(?:[^"]|"")*"|E?'(?:[^']|'')*'|[^,\s]+/gi) ?? []
   return items.flatMap((item) => {
     if (item.startsWith('"')) return [item.slice(1, -1).replaceAll('""', '"')]
     // one literal holds one name, unless it came whole from a startup packet

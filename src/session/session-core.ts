@@ -36,6 +36,8 @@ export interface SessionHooks {
   /** The server wants COPY data. */
   copyStarted(held: HeldServer): void
   copyEnded(): void
+  /** The client's connection ends as the server's did. */
+  ends(): void
   /** COPY FROM STDIN whose rows go to several shards. */
   shardedCopy(statement: PlannedStatement, plan: Plan, text: string): void
 }
@@ -52,6 +54,7 @@ export class SessionCore {
   readonly told: Map<string, string>
   running: RunningRequest | undefined
   #turn = 0
+  #sawFatal = false
   readonly #changed = new Map<string, string>()
   fanOut: FanOut | undefined
   cancelled = false
@@ -264,6 +267,7 @@ export class SessionCore {
 
   #failed(held: HeldServer, buffer: Buffer, start: number, end: number): void {
     this.figures.errors++
+    this.#sawFatal = isFatal(buffer, start, end)
     if (this.running) this.running.failed = true
     if (!this.transaction.isExplicit) {
       this.transaction.undoImplicit()
@@ -309,6 +313,11 @@ export class SessionCore {
     this.held.pins.clear()
     if (this.access.poolerMode === 'session') this.held.pins.add('session mode')
     if (this.transaction.isExplicit) this.transaction.fail()
+    if (this.#sawFatal) {
+      // the server's own FATAL has gone to the client, who now sees what it would see of the server: the end
+      this.output.flush()
+      return this.hooks.ends()
+    }
     if (!working) return
     this.output.append(errorFrame(error, 'ERROR'))
     this.figures.errors++
@@ -325,4 +334,10 @@ export function completedOf(statement: PlannedStatement, text: string): Complete
     sql: text.slice(statement.start, statement.end),
     isRead: statement.isRead,
   }
+}
+
+/** V (or S, before 9.6) of an ErrorResponse is FATAL or PANIC. */
+function isFatal(buffer: Buffer, start: number, end: number): boolean {
+  const text = buffer.toString('latin1', start + 5, Math.min(end, start + 48))
+  return /(?:^|\0)V(?:FATAL|PANIC)\0/.test(text)
 }

@@ -87,6 +87,10 @@ export class Session implements ClientHandle {
         requestEnded: () => this.#requestEnded(),
         copyStarted: (held) => this.#copyStarted(held),
         copyEnded: () => this.#copyEnded(),
+        ends: () => {
+          socket.end()
+          this.#gone()
+        },
         shardedCopy: (statement, plan, text) => this.#shardedCopy(statement, plan, text),
       },
     })

@@ -46,14 +46,23 @@ function runSharded(
   only: PlannedStatement | undefined,
   frame: Buffer,
 ): void {
-  if (only) {
-    if (sharded.runControl(only, query.text, frame)) return
-    const plan = only.route(undefined, core.routeContext())
-    if (plan.how === 'relay') return relayPlanned(core, [plan], query, frame)
-    if (plan.how === 'copy') return sharded.copyIn(only, plan, query.text)
-    if (plan.how === 'concatenate') return sharded.scatter(only, plan, query.text)
-    throw refusal(plan)
+  if (!only) return relayPlanned(core, plansOfAll(core, sharded, query), query, frame)
+  if (sharded.runControl(only, query.text, frame)) return
+  const plan = only.route(undefined, core.routeContext())
+  switch (plan.how) {
+    case 'relay':
+      return relayPlanned(core, [plan], query, frame)
+    case 'copy':
+      return sharded.copyIn(only, plan, query.text)
+    case 'concatenate':
+      return sharded.scatter(only, plan, query.text)
+    case 'refuse':
+      throw refusal(plan)
   }
+}
+
+/** Plans of a string of several statements, which must all be for one shard. */
+function plansOfAll(core: SessionCore, sharded: ShardedRequests, query: PlannedQuery): Plan[] {
   if (core.transaction.phase === 'failed') throw engineError('SESSION_ABORTED')
   const plans: Plan[] = []
   for (const statement of query.statements) {
@@ -63,7 +72,7 @@ function runSharded(
     if (plan.how !== 'relay') throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
     plans.push(plan)
   }
-  relayPlanned(core, plans, query, frame)
+  return plans
 }
 
 function relayPlanned(core: SessionCore, plans: Plan[], query: PlannedQuery, frame: Buffer): void {

@@ -4,11 +4,11 @@
  * @see PostgreSQL documentation, StartupMessage; `process_postgres_switches` in `src/backend/tcop/postgres.c`
  */
 import { engineError } from '../errors/engine-error.js'
-import { quoteLiteral, Settings } from '../server/settings.js'
+import { quoteLiteral, rawSetting, Settings } from '../server/settings.js'
 
 const NOT_SETTINGS = new Set(['user', 'database', 'options', 'replication'])
 
-/** Lists whose items are names: a literal would be one name, so each item is quoted by itself. */
+/** Lists whose items are names: SET would take a literal for one name. */
 const NAME_LISTS = new Set([
   'search_path',
   'temp_tablespaces',
@@ -38,15 +38,8 @@ export function startupSettings(
   return Settings.of(values)
 }
 
-function settingLiteral(name: string, value: string): string {
-  if (!NAME_LISTS.has(name)) return quoteLiteral(value)
-  const items = value.match(/"(?:[^"]|"")*"|[^,\s][^,]*/g) ?? []
-  return items.length === 0
-    ? "''"
-    : items
-        .map((item) => (item.startsWith('"') ? item : `"${item.trim().toLowerCase()}"`))
-        .join(', ')
-}
+const settingLiteral = (name: string, value: string): string =>
+  NAME_LISTS.has(name) ? rawSetting(value) : quoteLiteral(value)
 
 /** `-c a=b -cA=b --c-d=e`; a backslash makes the next character, also a space, part of the word. */
 function* optionSettings(options: string): Generator<[string, string]> {

@@ -3,7 +3,7 @@
  * what SET LOCAL changed ends with the transaction. Also the log of what a server that joins late must be told.
  */
 import type { SettingEffect, TransactionEffect } from '../plan/plan.js'
-import { type Settings, settingName } from '../server/settings.js'
+import { rawSettingText, type Settings, settingName } from '../server/settings.js'
 import { TX_FAILED, TX_IDLE, TX_OPEN } from '../wire/tags.js'
 
 /** `pending`: BEGIN was answered, no server has heard of it yet. */
@@ -154,5 +154,16 @@ const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`
 /** SQL for RESET of one name when the client came with a value for it: servers know only their own default. */
 export function resetSql(name: string, startup: Settings): string | undefined {
   const initial = startup.values.get(name.toLowerCase())
-  return initial === undefined ? undefined : `SET ${settingName(name)} TO ${initial}`
+  if (initial === undefined) return undefined
+  const raw = rawSettingText(initial)
+  return `SET ${settingName(name)} TO ${raw === undefined ? initial : namesAsSql(raw)}`
+}
+
+/** A list of names as a startup packet writes it, as SQL. */
+function namesAsSql(raw: string): string {
+  const items = raw.match(/"(?:[^"]|"")*"|[^,\s][^,]*/g) ?? []
+  const names = items.map((item) =>
+    item.startsWith('"') ? item : `"${item.trim().toLowerCase()}"`,
+  )
+  return names.length === 0 ? "''" : names.join(', ')
 }
