@@ -10,6 +10,7 @@ import { replicationErrors } from './catalogue/replication.js'
 import { reshardErrors } from './catalogue/reshard.js'
 import { routingErrors } from './catalogue/routing.js'
 import { sessionErrors } from './catalogue/session.js'
+import { setupErrors } from './catalogue/setup.js'
 import { wireErrors } from './catalogue/wire.js'
 import type { CatalogueEntry } from './catalogue-entry.js'
 
@@ -46,6 +47,7 @@ export const catalogue = {
   ...reshardErrors,
   ...benchErrors,
   ...clusterErrors,
+  ...setupErrors,
 } as const
 
 export type ErrorCode = keyof typeof catalogue
