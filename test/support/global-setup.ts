@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { sharedTemporaryDirectory } from '../../src/cluster/cache-directory.js'
 import { destroyCluster, hasCluster } from '../../src/cluster/cluster.js'
+import { startGuardian } from '../../src/cluster/guardian.js'
 import { serverUser } from '../../src/cluster/run-as.js'
-import { startGuardian } from './guardian.js'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -25,10 +25,7 @@ export function setup(project: TestProject): () => Promise<void> {
     await Promise.allSettled(
       directories.filter(hasCluster).map((directory) => destroyCluster(directory)),
     )
-    const ended = new Promise((resolve) => guardian.once('exit', resolve))
-    guardian.ref()
-    guardian.stdin?.end()
-    await ended
+    await guardian.release()
     rmSync(run, { recursive: true, force: true })
   }
 }

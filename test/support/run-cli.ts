@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, inject } from 'vitest'
-import { noteProgram } from './guardian.js'
+import { noteProgram } from '../../src/cluster/guardian.js'
 import { waitFor } from './wait-for.js'
 
 export const projectRoot = resolve(dirname(fileURLToPath(import.meta.url)), '../..')

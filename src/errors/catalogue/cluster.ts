@@ -104,4 +104,16 @@ export const clusterErrors = {
     hint: 'see "pgshard cluster status"',
     exit: 2,
   },
+  DEMO_CHECK: {
+    sqlstate: 'XX000',
+    message: 'the demo found something wrong: not true that {what}',
+    hint: 'please report this with what stands above',
+    exit: 1,
+  },
+  DEMO_PROXY: {
+    sqlstate: '58000',
+    message: 'the proxy did not start',
+    hint: 'the detail is what it said',
+    exit: 4,
+  },
 } as const satisfies Record<string, CatalogueEntry>
