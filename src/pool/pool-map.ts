@@ -6,7 +6,7 @@ import type { Timer } from '../base/clock.js'
 import type { OpenServer, PoolDefinition } from './definition.js'
 import { HostRoles } from './roles.js'
 import { ServerPool, type ServerPoolEnvironment } from './server-pool.js'
-import type { PoolMap, ShardPools } from './shard-pools.js'
+import type { PoolMap } from './shard-pools.js'
 import { UserPools } from './user-pools.js'
 
 export const BEAT_MS = 333
@@ -44,7 +44,7 @@ export class Pools implements PoolMap {
     this.roles = new HostRoles({ clock, log, openServer, timeoutMs })
   }
 
-  shardPools(user: string, database: string, passwordFromClient?: string): ShardPools | undefined {
+  shardPools(user: string, database: string, passwordFromClient?: string): UserPools | undefined {
     const known = this.#users.get(keyOf(user, database))
     if (known || passwordFromClient === undefined) return known
     const definition = this.#options.defineUnknown?.(user, database, passwordFromClient)
@@ -94,6 +94,10 @@ export class Pools implements PoolMap {
       if (filter.database !== undefined && filter.database !== definition.database) continue
       for (const hosts of shards) yield* hosts
     }
+  }
+
+  users(): Iterable<UserPools> {
+    return this.#users.values()
   }
 
   byId(id: number): ServerPool | undefined {

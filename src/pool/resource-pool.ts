@@ -161,11 +161,12 @@ export class ResourcePool<T> implements Keeper<T> {
 
   /** The resource died by itself: an idle one leaves the pool, a lent one is judged when it comes back. */
   forget(resource: T): void {
-    const entry = this.#entries.get(resource)
+    const pool = this.#last()
+    const entry = pool.#entries.get(resource)
     if (!entry || entry.isLent) return
-    this.#idle.splice(this.#idle.indexOf(entry), 1)
-    this.#drop(entry, 'closed by the server')
-    this.#serve()
+    pool.#idle.splice(pool.#idle.indexOf(entry), 1)
+    pool.#drop(entry, 'closed by the server')
+    pool.#serve()
   }
 
   /** Gives all resources and waiting callers to `heir` and goes offline; what is lent returns to `heir` (D190–D195). */

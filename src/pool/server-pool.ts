@@ -5,7 +5,7 @@ import { type EngineError, engineError, toEngineError } from '../errors/engine-e
 import type { ServerConnection } from '../server/server-connection.js'
 import type { HostDefinition, OpenServer, PoolDefinition } from './definition.js'
 import { Health } from './health.js'
-import type { Condition, PoolEvents, ResourceKind } from './pool-types.js'
+import type { Condition, PoolCounters, PoolEvents, ResourceKind } from './pool-types.js'
 import { ResourcePool } from './resource-pool.js'
 import type { HostRoles } from './roles.js'
 
@@ -25,6 +25,14 @@ export interface ServerPoolPlace {
   mayBan(pool: ServerPool): boolean
 }
 
+/** What went over servers. */
+export interface Traffic {
+  transactions: number
+  queries: number
+  received: number
+  sent: number
+}
+
 export class ServerPool {
   readonly id: number
   readonly shard: number
@@ -34,6 +42,8 @@ export class ServerPool {
   readonly health: Health
   /** Milliseconds spent in opening servers. */
   connectMs = 0
+  /** Of servers that were closed. */
+  readonly #pastTraffic: Traffic = { transactions: 0, queries: 0, received: 0, sent: 0 }
   readonly #environment: ServerPoolEnvironment
 
   constructor(
@@ -96,6 +106,13 @@ export class ServerPool {
     return `shard ${this.shard} of database "${this.definition.database}"`
   }
 
+  /** Over all servers that it had. */
+  traffic(): Traffic {
+    const sum = { ...this.#pastTraffic }
+    for (const { resource } of this.pool.resources()) addTraffic(sum, resource.traffic)
+    return sum
+  }
+
   beat(): void {
     this.pool.maintain()
     void this.health.beat()
@@ -104,6 +121,9 @@ export class ServerPool {
   /** Takes over the servers, callers and health of the pool that stood here before a reload. */
   inherit(older: ServerPool): void {
     this.health.inherit(older.health)
+    addTraffic(this.#pastTraffic, older.#pastTraffic)
+    this.connectMs += older.connectMs
+    addCounters(this.pool.counters, older.pool.counters)
     older.pool.moveTo(this.pool)
   }
 
@@ -116,6 +136,7 @@ export class ServerPool {
     return {
       open: (signal) => this.#open(signal),
       close: (server) => {
+        addTraffic(this.#pastTraffic, server.traffic)
         if (server.isIdle) server.close()
         else server.destroy()
       },
@@ -214,4 +235,16 @@ export function addressOf(target: { readonly host: string; readonly port: number
 function conditionOf(server: ServerConnection): Condition {
   if (server.closed) return 'failed'
   return server.isIdle ? 'fit' : 'unfit'
+}
+
+function addTraffic(sum: Traffic, more: Traffic): void {
+  sum.transactions += more.transactions
+  sum.queries += more.queries
+  sum.received += more.received
+  sum.sent += more.sent
+}
+
+/** Counters go on over a reload. */
+function addCounters(sum: PoolCounters, more: PoolCounters): void {
+  for (const name of Object.keys(more) as (keyof PoolCounters)[]) sum[name] += more[name]
 }

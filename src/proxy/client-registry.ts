@@ -1,0 +1,112 @@
+/** Who is connected: identities, cancel keys that cannot be guessed, figures of those who are there and who have gone. */
+import { randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
+import type { ClientFigures, ClientHandle, ClientIdentity } from '../session/environment.js'
+
+/** Protocol 3.0; together with the random process id 63 bits to guess. */
+const CANCEL_KEY_BYTES = 4
+
+interface Registered {
+  readonly id: number
+  readonly processId: number
+  readonly key: Buffer
+  readonly client: ClientHandle
+  readonly isConsole: boolean
+}
+
+export interface Usage extends ClientFigures {
+  readonly user: string
+  readonly database: string
+}
+
+export class ClientRegistry {
+  readonly #byProcess = new Map<number, Registered>()
+  readonly #gone = new Map<string, Usage>()
+  #nextId = 1
+  #consoles = 0
+  #whenEmpty: (() => void)[] = []
+
+  /** Clients, without those of the console. */
+  get size(): number {
+    return this.#byProcess.size - this.#consoles
+  }
+
+  *all(): Iterable<{ id: number; client: ClientHandle; isConsole: boolean }> {
+    yield* this.#byProcess.values()
+  }
+
+  byId(id: number): ClientHandle | undefined {
+    for (const one of this.#byProcess.values()) if (one.id === id) return one.client
+    return undefined
+  }
+
+  register(client: ClientHandle, isConsole: boolean): ClientIdentity {
+    let processId = randomInt(1, 0x7fff_ffff)
+    while (this.#byProcess.has(processId)) processId = randomInt(1, 0x7fff_ffff)
+    const key = randomBytes(CANCEL_KEY_BYTES)
+    const registered = { id: this.#nextId++, processId, key, client, isConsole }
+    this.#byProcess.set(processId, registered)
+    if (isConsole) this.#consoles++
+    return {
+      id: registered.id,
+      processId,
+      cancelKey: key,
+      leave: () => this.#leave(registered),
+    }
+  }
+
+  /** Whose key this is; undefined for any other. */
+  byKey(processId: number, key: Buffer): ClientHandle | undefined {
+    const known = this.#byProcess.get(processId)
+    if (!known) return undefined
+    if (key.length !== known.key.length) return undefined
+    return timingSafeEqual(known.key, key) ? known.client : undefined
+  }
+
+  /** Resolves when no client is left; consoles do not count. */
+  whenEmpty(): Promise<void> {
+    if (this.size === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#whenEmpty.push(resolve))
+  }
+
+  /** What the clients of each user on each database did, gone ones too. */
+  usage(): Usage[] {
+    const sums = new Map([...this.#gone].map(([key, usage]) => [key, { ...usage }]))
+    for (const { client, isConsole } of this.#byProcess.values()) {
+      if (!isConsole) addTo(sums, client)
+    }
+    return [...sums.values()]
+  }
+
+  #leave(registered: Registered): void {
+    if (!this.#byProcess.delete(registered.processId)) return
+    if (registered.isConsole) this.#consoles--
+    else addTo(this.#gone, registered.client)
+    if (this.size === 0) for (const tell of this.#whenEmpty.splice(0)) tell()
+  }
+}
+
+function addTo(sums: Map<string, Usage>, client: ClientHandle): void {
+  const key = JSON.stringify([client.user, client.database])
+  const sum = sums.get(key) ?? {
+    user: client.user,
+    database: client.database,
+    queries: 0,
+    transactions: 0,
+    errors: 0,
+    bytesReceived: 0,
+    bytesSent: 0,
+    waitMs: 0,
+    queryMs: 0,
+    transactionMs: 0,
+  }
+  const { figures } = client
+  sum.queries += figures.queries
+  sum.transactions += figures.transactions
+  sum.errors += figures.errors
+  sum.bytesReceived += figures.bytesReceived
+  sum.bytesSent += figures.bytesSent
+  sum.waitMs += figures.waitMs
+  sum.queryMs += figures.queryMs
+  sum.transactionMs += figures.transactionMs
+  sums.set(key, sum)
+}

@@ -1,0 +1,163 @@
+/**
+ * What the proxy knows of one database beside its pools: the planner, the catalogue read from shard 0, where COPY rows go,
+ * whether two-phase commit is possible. Read at start, again when a statement changed the schema, again while it fails.
+ * Sessions hold `planner` and `copyTarget`, which always speak for the newest reading.
+ */
+import type { Clock, Timer } from '../base/clock.js'
+import type { Log } from '../base/log.js'
+import type { Catalog } from '../catalog/catalog.js'
+import { engineError, toEngineError } from '../errors/engine-error.js'
+import type { QueryPlanner } from '../plan/plan.js'
+import type { ShardPools } from '../pool/shard-pools.js'
+import { StatementRegistry } from '../server/shared-statement.js'
+import type { CopyTarget, DatabaseAccess } from '../session/environment.js'
+import { makeShardMap, type ShardMap } from '../sharding/shard-map.js'
+import type { ShardingConfig } from '../sharding/sharded-table.js'
+
+/** Rows of a statement, as text. */
+export type AskShard = (sql: string) => Promise<readonly (readonly (string | null)[])[]>
+
+export interface KnowledgeSources {
+  readonly clock: Clock
+  readonly log: Log
+  makePlanner(sharding: ShardingConfig, catalog: Catalog | undefined): Promise<QueryPlanner>
+  readCatalog(ask: AskShard): Promise<Catalog>
+}
+
+const RETRY_MS = 5000
+
+interface Reading {
+  readonly catalog: Catalog | undefined
+  readonly planner: QueryPlanner
+  readonly shardMap: ShardMap
+}
+
+export class DatabaseKnowledge {
+  readonly name: string
+  readonly sharding: ShardingConfig
+  readonly statements = new StatementRegistry()
+  readonly planner: QueryPlanner
+  readonly copyTarget: DatabaseAccess['copyTarget']
+  /** Every shard allows prepared transactions; undefined: not known. */
+  allowsTwoPhase: boolean | undefined
+  readonly #sources: KnowledgeSources
+  readonly #searchPaths = new Map<string, readonly string[]>()
+  #pools: () => ShardPools | undefined
+  #reading: Reading | undefined
+  #failure = 'it was not read'
+  #running: Promise<void> | undefined
+  #again = false
+  #retry: Timer | undefined
+  #isClosed = false
+
+  constructor(
+    name: string,
+    sharding: ShardingConfig,
+    pools: () => ShardPools | undefined,
+    sources: KnowledgeSources,
+  ) {
+    this.name = name
+    this.sharding = sharding
+    this.#pools = pools
+    this.#sources = sources
+    this.planner = {
+      shardCount: sharding.shardCount,
+      plan: (sql) => this.#known().planner.plan(sql),
+    }
+    this.copyTarget = (table, searchPath) => this.#copyTarget(table, searchPath)
+  }
+
+  get isReady(): boolean {
+    return this.#reading !== undefined
+  }
+
+  /** @throws PROXY_NOT_READY */
+  assertReady(): void {
+    this.#known()
+  }
+
+  /** search_path of a fresh session of this user. */
+  searchPathOf(user: string): readonly string[] {
+    return this.#searchPaths.get(user) ?? ['$user', 'public']
+  }
+
+  noteSearchPath(user: string, path: readonly string[]): void {
+    this.#searchPaths.set(user, path)
+  }
+
+  /** Reads the catalogue; one reading at a time, a call during one makes another follow. */
+  refresh(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve()
+    if (this.sharding.shardCount === 1)
+      return this.#reading ? Promise.resolve() : this.#install(undefined)
+    if (this.#running !== undefined) {
+      this.#again = true
+      return this.#running
+    }
+    this.#running = this.#read().finally(() => {
+      this.#running = undefined
+      if (!this.#again) return
+      this.#again = false
+      void this.refresh()
+    })
+    return this.#running
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#retry?.cancel()
+  }
+
+  async #read(): Promise<void> {
+    this.#retry?.cancel()
+    try {
+      const pools = this.#pools()
+      if (!pools) throw engineError('PROXY_NO_DATABASE', { database: this.name })
+      const checkout = await pools.checkout(0, 'primary')
+      try {
+        const catalog = await this.#sources.readCatalog(async (sql) => {
+          const results = await checkout.resource.query(sql)
+          return results.at(-1)?.rows ?? []
+        })
+        await this.#install(catalog)
+      } finally {
+        checkout.release()
+      }
+    } catch (error) {
+      this.#failure = toEngineError(error).message
+      this.#sources.log.warn('the schema of a sharded database could not be read', {
+        database: this.name,
+        error: this.#failure,
+      })
+      if (!this.#isClosed)
+        this.#retry = this.#sources.clock.after(RETRY_MS, () => void this.refresh())
+    }
+  }
+
+  async #install(catalog: Catalog | undefined): Promise<void> {
+    const planner = await this.#sources.makePlanner(this.sharding, catalog)
+    this.#reading = { catalog, planner, shardMap: makeShardMap(this.sharding) }
+  }
+
+  #known(): Reading {
+    if (this.#reading) return this.#reading
+    throw engineError('PROXY_NOT_READY', { database: this.name, reason: this.#failure })
+  }
+
+  #copyTarget(
+    table: { schema?: string; name: string },
+    searchPath: readonly string[],
+  ): CopyTarget | undefined {
+    const { catalog, shardMap } = this.#known()
+    const relation = catalog?.find(table.schema, table.name, searchPath)
+    if (!relation) return undefined
+    const columns = relation.columns.filter((one) => !one.generated).map((one) => one.name)
+    const kind = shardMap.tableOf(relation.schema, relation.name, (column) =>
+      relation.columns.some((one) => one.name === column),
+    )
+    if (kind.kind === 'reference') return { kind: 'reference', columns }
+    if (kind.kind === 'unsharded') return { kind: 'unsharded', columns, shard: kind.shard }
+    const placer = shardMap.placerOf(kind.table)
+    return { kind: 'sharded', columns, keyColumn: kind.table.column, placer }
+  }
+}

@@ -1,0 +1,258 @@
+/**
+ * The composition root: configuration → pools, planners, sessions, console; and the life of the whole: start, reload, drain, end.
+ * Everything else is told what it needs; nothing below imports this.
+ */
+import { UserTable } from '../auth/user-table.js'
+import type { Clock } from '../base/clock.js'
+import type { Log } from '../base/log.js'
+import type { LoadedConfig } from '../config/loaded-config.js'
+import { engineError, toEngineError } from '../errors/engine-error.js'
+import type { ByteSocket } from '../net/byte-socket.js'
+import { type Listener, listen } from '../net/listener.js'
+import type { OpenServer } from '../pool/definition.js'
+import { Pools } from '../pool/pool-map.js'
+import type { SessionEnvironment } from '../session/environment.js'
+import { ClientRegistry } from './client-registry.js'
+import { makeControl } from './control.js'
+import { definePools } from './define-pools.js'
+import { DatabaseKnowledge, type KnowledgeSources } from './knowledge.js'
+import { refuseUnavailable } from './refuse-unavailable.js'
+import {
+  type EnvironmentParts,
+  type InForce,
+  makeEnvironment,
+  tlsToClients,
+} from './session-environment.js'
+import { checkShards } from './start-checks.js'
+import { makeView } from './view.js'
+
+export interface ProxyOptions {
+  readonly config: LoadedConfig
+  /** Reads the configuration again, for RELOAD. */
+  readonly loadAgain: () => LoadedConfig
+  readonly version: string
+  readonly log: Log
+  readonly clock: Clock
+  /** Win over the file. */
+  readonly host?: string
+  readonly port?: number
+  readonly random: () => number
+  readonly openServer: OpenServer
+  readonly knowledge: Pick<KnowledgeSources, 'makePlanner' | 'readCatalog'>
+  /** Absent: no transaction may write on several shards. */
+  readonly commitTwoPhase?: EnvironmentParts['commitTwoPhase']
+  readonly acceptClient: (socket: ByteSocket, environment: SessionEnvironment) => Promise<void>
+}
+
+export interface ServingProxy {
+  readonly host: string
+  readonly port: number
+  /** Resolves with true when drained, false when clients had to be cut. */
+  readonly ended: Promise<boolean>
+  /** Stops accepting, lets transactions finish up to `shutdown_timeout`; a second call, or `now`, cuts. */
+  shutdown(now?: boolean): void
+  /** @throws ADMIN_RELOAD_FAILED; the old configuration stays in force */
+  reload(): Promise<void>
+}
+
+/** @throws NET_LISTEN_FAILED, PROXY_NOT_YET, FILE_MISSING */
+export async function startProxy(options: ProxyOptions): Promise<ServingProxy> {
+  const running = new RunningProxy(options)
+  await running.start()
+  return running
+}
+
+class RunningProxy implements ServingProxy {
+  readonly ended: Promise<boolean>
+  readonly #options: ProxyOptions
+  readonly #clients = new ClientRegistry()
+  readonly #pools: Pools
+  readonly #environment: SessionEnvironment
+  #inForce: InForce
+  #listeners: Listener[] = []
+  #isDraining = false
+  #cutNow = new AbortController()
+  #end!: (drained: boolean) => void
+  #reloading: Promise<void> = Promise.resolve()
+
+  constructor(options: ProxyOptions) {
+    this.#options = options
+    this.ended = new Promise((resolve) => {
+      this.#end = resolve
+    })
+    const { clock, log, random, openServer, config } = options
+    const roleCheckTimeoutMs = config.general.lsnCheckTimeoutMs
+    this.#pools = new Pools({ clock, log, random, openServer, roleCheckTimeoutMs })
+    this.#inForce = this.#make(config)
+    const parts = { pools: this.#pools, clients: this.#clients }
+    const view = makeView({
+      ...parts,
+      version: options.version,
+      clock,
+      startedAtMs: clock.monotonicMs(),
+      config: () => this.#inForce.config,
+    })
+    const control = makeControl({
+      ...parts,
+      reload: () => this.reload(),
+      shutdown: () => this.shutdown(),
+    })
+    this.#environment = makeEnvironment({
+      ...parts,
+      clock,
+      log,
+      view,
+      control,
+      inForce: () => this.#inForce,
+      isDraining: () => this.#isDraining,
+      ...(options.commitTwoPhase ? { commitTwoPhase: options.commitTwoPhase } : {}),
+    })
+  }
+
+  get host(): string {
+    return this.#listeners[0]?.host ?? ''
+  }
+
+  get port(): number {
+    return this.#listeners[0]?.port ?? 0
+  }
+
+  async start(): Promise<void> {
+    const { config, log, acceptClient } = this.#options
+    const { general } = config
+    this.#pools.apply(definePools(config))
+    for (const warning of config.warnings) log.warn(warning)
+    const onSocket = (socket: ByteSocket) => void acceptClient(socket, this.#environment)
+    const { host = general.host, port = general.port } = this.#options
+    // First of all, so that a port in use is said before anything is opened.
+    const held: ByteSocket[] = []
+    let isReady = false
+    const listening = {
+      host,
+      port,
+      backlog: general.listenBacklog,
+      keepAlive: config.tcp.keepalive,
+    }
+    const accept = (socket: ByteSocket) => (isReady ? onSocket(socket) : void held.push(socket))
+    this.#listeners.push(await listen(listening, accept))
+    if (general.unixSocketDir !== undefined) {
+      const path = `${general.unixSocketDir}/.s.PGSQL.${this.port}`
+      this.#listeners.push(await listen({ path, backlog: general.listenBacklog }, accept))
+    }
+    this.#pools.start()
+    await this.#learn()
+    isReady = true
+    for (const socket of held) onSocket(socket)
+  }
+
+  reload(): Promise<void> {
+    // One after the other: a second RELOAD reads files that may have changed since.
+    const next = this.#reloading.then(() => this.#reload())
+    this.#reloading = next.catch(() => undefined)
+    return next
+  }
+
+  shutdown(now = false): void {
+    if (this.#isDraining || now) this.#cutNow.abort()
+    if (this.#isDraining) return
+    this.#isDraining = true
+    void this.#drain()
+  }
+
+  async #reload(): Promise<void> {
+    const { log, loadAgain } = this.#options
+    try {
+      const config = loadAgain()
+      const next = this.#make(config)
+      this.#pools.apply(definePools(config))
+      const before = this.#inForce
+      this.#inForce = next
+      for (const known of before.knowledge.values()) if (!this.#isKept(known)) known.close()
+      for (const warning of config.warnings) log.warn(warning)
+      log.info('configuration reloaded', { files: config.files })
+    } catch (error) {
+      const { message, detail } = toEngineError(error)
+      log.error('reload failed, the old configuration stays', { error: message, detail })
+      const reason = detail === undefined ? message : `${message}: ${detail}`
+      throw engineError('ADMIN_RELOAD_FAILED', { reason }, { cause: error })
+    }
+    await this.#learn()
+    for (const { client } of this.#clients.all()) {
+      const isGone =
+        !this.#environment.isAdminDatabase(client.database) &&
+        !this.#inForce.users.find(client.user, client.database)
+      if (isGone) client.end(false)
+    }
+  }
+
+  /** Everything that can fail is made here, before anything is exchanged. */
+  #make(config: LoadedConfig): InForce {
+    refuseUnavailable(config)
+    definePools(config)
+    const knowledge = new Map<string, DatabaseKnowledge>()
+    for (const { name } of config.databases) {
+      const sharding = config.sharding.get(name)
+      if (!sharding) continue
+      const old = this.#inForce?.knowledge.get(name)
+      const isSame = old && JSON.stringify(old.sharding) === JSON.stringify(sharding)
+      knowledge.set(name, isSame ? old : this.#know(name, sharding))
+    }
+    return { config, users: new UserTable(config.users), knowledge, tls: tlsToClients(config) }
+  }
+
+  #know(name: string, sharding: DatabaseKnowledge['sharding']): DatabaseKnowledge {
+    const { clock, log, knowledge } = this.#options
+    const pools = () => {
+      const user = [...this.#pools.users()].find(({ definition }) => definition.database === name)
+      return user
+    }
+    return new DatabaseKnowledge(name, sharding, pools, { clock, log, ...knowledge })
+  }
+
+  #isKept(known: DatabaseKnowledge): boolean {
+    return this.#inForce.knowledge.get(known.name) === known
+  }
+
+  async #learn(): Promise<void> {
+    const { knowledge } = this.#inForce
+    await Promise.all([
+      checkShards(this.#pools, knowledge, this.#options.log),
+      ...[...knowledge.values()].filter((one) => !one.isReady).map((one) => one.refresh()),
+    ])
+  }
+
+  async #drain(): Promise<void> {
+    const { log, clock } = this.#options
+    const { shutdownTimeoutMs, shutdownTerminationTimeoutMs } = this.#inForce.config.general
+    log.info('shutting down', { clients: this.#clients.size })
+    await Promise.all(this.#listeners.map((listener) => listener.close()))
+    for (const { client } of [...this.#clients.all()]) client.end(false)
+    let drained = await this.#emptyWithin(shutdownTimeoutMs)
+    if (!drained) {
+      log.warn('transactions are still open: cancelling them', { clients: this.#clients.size })
+      for (const { client } of [...this.#clients.all()]) client.cancel()
+      await this.#emptyWithin(shutdownTerminationTimeoutMs ?? 0)
+      for (const { client } of [...this.#clients.all()]) client.end(true)
+      drained = false
+    }
+    for (const known of this.#inForce.knowledge.values()) known.close()
+    this.#pools.goOffline()
+    await Promise.race([this.#pools.whenDrained(), clock.sleep(1000)])
+    log.info('ended', { drained })
+    this.#end(drained)
+  }
+
+  /** True when no client is left in time; false at once after a second signal. */
+  async #emptyWithin(limitMs: number): Promise<boolean> {
+    const { signal } = this.#cutNow
+    const waiting = new AbortController()
+    signal.addEventListener('abort', () => waiting.abort())
+    if (signal.aborted) waiting.abort()
+    const isEmpty = await Promise.race([
+      this.#clients.whenEmpty().then(() => true),
+      this.#options.clock.sleep(limitMs, waiting.signal).then(() => false),
+    ])
+    waiting.abort()
+    return isEmpty
+  }
+}

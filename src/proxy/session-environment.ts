@@ -1,0 +1,154 @@
+/** What sessions ask of the proxy, answered from the configuration in force. One object for the life of the proxy; RELOAD changes what it answers. */
+import type { AdminSession } from '../admin/admin-session.js'
+import { openAdminSession } from '../admin/admin-session.js'
+import type { ProxyControl } from '../admin/proxy-control.js'
+import type { ProxyView } from '../admin/proxy-view.js'
+import { secretsOf, type UserTable } from '../auth/user-table.js'
+import type { Clock } from '../base/clock.js'
+import type { Log } from '../base/log.js'
+import type { LoadedConfig, User } from '../config/loaded-config.js'
+import { engineError } from '../errors/engine-error.js'
+import type { TlsServerOptions } from '../net/tls-upgrade.js'
+import type { Pools } from '../pool/pool-map.js'
+import type { DatabaseAccess, LoginRules, SessionEnvironment } from '../session/environment.js'
+import type { ClientRegistry } from './client-registry.js'
+import { readOrRefuse } from './define-pools.js'
+import type { DatabaseKnowledge } from './knowledge.js'
+
+/** The configuration in force and what was made of it; replaced whole. */
+export interface InForce {
+  readonly config: LoadedConfig
+  readonly users: UserTable<User>
+  readonly knowledge: ReadonlyMap<string, DatabaseKnowledge>
+  readonly tls: TlsServerOptions | undefined
+}
+
+export interface EnvironmentParts {
+  readonly clock: Clock
+  readonly log: Log
+  readonly pools: Pools
+  readonly clients: ClientRegistry
+  readonly view: ProxyView
+  readonly control: ProxyControl
+  inForce(): InForce
+  isDraining(): boolean
+  /** Absent: no transaction may write on several shards. */
+  readonly commitTwoPhase?: (database: string, user: string) => DatabaseAccess['commitTwoPhase']
+}
+
+const methods: Readonly<Record<string, LoginRules['method']>> = {
+  scram: 'scram-sha-256',
+  md5: 'md5',
+  trust: 'trust',
+  plain: 'plain',
+}
+
+export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
+  const { clock, log, pools, clients, view, control } = parts
+  const general = () => parts.inForce().config.general
+  return {
+    clock,
+    log,
+    get loginTimeoutMs() {
+      return general().clientLoginTimeoutMs
+    },
+    get tls() {
+      return parts.inForce().tls
+    },
+    get tlsRequired() {
+      return general().tlsClientRequired
+    },
+    get isDraining() {
+      return parts.isDraining()
+    },
+    refuseClient: (_user, database) => {
+      const limit = general().maxClientConn
+      // The console stays open to the operator who must see why.
+      if (clients.size < limit || isConsole(parts, database)) return undefined
+      return engineError('PROXY_CLIENT_LIMIT', { limit })
+    },
+    loginRules: (user, database) =>
+      isConsole(parts, database) ? consoleRules(parts, user) : loginRules(parts, user, database),
+    isAdminDatabase: (database) => isConsole(parts, database),
+    access: (user, database) => access(parts, user, database),
+    register: (client) => clients.register(client, isConsole(parts, client.database)),
+    cancelByKey: (processId, key) => {
+      clients.byKey(processId, key)?.cancel()
+    },
+    openAdmin: (client, send): AdminSession =>
+      openAdminSession(send, view, control, { user: client.user, database: client.database }),
+  }
+
+  function access(from: EnvironmentParts, user: string, database: string): DatabaseAccess {
+    const { users, knowledge } = from.inForce()
+    const known = knowledge.get(database)
+    const entry = users.find(user, database)
+    const shardPools = pools.shardPools(user, database)
+    if (!known || !entry || !shardPools) throw engineError('PROXY_NO_DATABASE', { database })
+    known.assertReady()
+    const settings = general()
+    return {
+      pools: shardPools,
+      planner: known.planner,
+      statements: known.statements,
+      poolerMode: shardPools.definition.poolerMode,
+      crossShardWrites: crossShardWrites(from, entry, known),
+      commitTwoPhase:
+        from.commitTwoPhase?.(database, user) ??
+        (() => Promise.reject(engineError('PROXY_NOT_YET', { what: 'two-phase commit' }))),
+      limits: {
+        queryTimeoutMs: settings.queryTimeoutMs,
+        clientIdleTimeoutMs: settings.clientIdleTimeoutMs,
+        clientIdleInTransactionTimeoutMs: settings.clientIdleInTransactionTimeoutMs,
+        rollbackTimeoutMs: settings.rollbackTimeoutMs,
+      },
+      defaultSearchPath: known.searchPathOf(user),
+      connectionRecovery: settings.connectionRecovery,
+      schemaChanged: () => void known.refresh(),
+      copyTarget: known.copyTarget,
+    }
+  }
+}
+
+/** Two-phase where every shard allows it; asked for by name it is only as good as the shards. */
+function crossShardWrites(
+  from: EnvironmentParts,
+  user: User,
+  known: DatabaseKnowledge,
+): DatabaseAccess['crossShardWrites'] {
+  const wanted = user.crossShardWrites ?? 'two_phase'
+  if (wanted !== 'two_phase') return wanted
+  return from.commitTwoPhase && known.allowsTwoPhase === true ? 'two_phase' : 'error'
+}
+
+const isConsole = (parts: EnvironmentParts, database: string): boolean =>
+  parts.inForce().config.admin.names.includes(database)
+
+/** The console always asks for the password, whatever `auth_type` says; without one nobody gets in. */
+function consoleRules(parts: EnvironmentParts, user: string): LoginRules {
+  const { admin } = parts.inForce().config
+  const known = user === admin.user && admin.password !== undefined
+  return {
+    method: 'scram-sha-256',
+    secrets: known && admin.password !== undefined ? [admin.password] : [],
+    known,
+  }
+}
+
+function loginRules(parts: EnvironmentParts, user: string, database: string): LoginRules {
+  const { users, config } = parts.inForce()
+  const entry = users.find(user, database)
+  const method = methods[entry?.authType ?? config.general.authType] ?? 'scram-sha-256'
+  return { method, secrets: entry ? secretsOf(entry) : [], known: entry !== undefined }
+}
+
+/** @throws FILE_MISSING */
+export function tlsToClients(config: LoadedConfig): TlsServerOptions | undefined {
+  const { tlsCertificate, tlsPrivateKey, tlsClientCaCertificate } = config.general
+  if (tlsCertificate === undefined || tlsPrivateKey === undefined) return undefined
+  return {
+    cert: readOrRefuse(tlsCertificate),
+    key: readOrRefuse(tlsPrivateKey),
+    ...(tlsClientCaCertificate === undefined ? {} : { ca: readOrRefuse(tlsClientCaCertificate) }),
+  }
+}

@@ -1,0 +1,177 @@
+/** The console's view of the proxy: turns pools, clients and configuration into rows. Changes nothing. */
+import type {
+  ClientView,
+  ConfigView,
+  DatabaseView,
+  PoolPlaceView,
+  PoolView,
+  ProxyView,
+  ServerView,
+} from '../admin/proxy-view.js'
+import type { Clock } from '../base/clock.js'
+import type { LoadedConfig } from '../config/loaded-config.js'
+import type { Pools } from '../pool/pool-map.js'
+import type { ServerPool } from '../pool/server-pool.js'
+import type { ServerConnection } from '../server/server-connection.js'
+import { TX_IDLE } from '../wire/tags.js'
+import type { ClientRegistry } from './client-registry.js'
+
+export interface ViewSources {
+  readonly version: string
+  readonly clock: Clock
+  readonly startedAtMs: number
+  readonly pools: Pools
+  readonly clients: ClientRegistry
+  /** The configuration in force. */
+  config(): LoadedConfig
+}
+
+export function makeView(sources: ViewSources): ProxyView {
+  const { clock, pools, clients } = sources
+  return {
+    version: sources.version,
+    nowMs: () => clock.nowMs(),
+    uptimeMs: () => clock.monotonicMs() - sources.startedAtMs,
+    clients: () => [...clients.all()].map(({ id, client }) => clientRow(id, client)),
+    pools: () => [...pools.all()].map(poolRow),
+    servers: () => [...pools.all()].flatMap(serverRows),
+    databases: () => databaseRows(sources.config(), pools),
+    users: () => userRows(sources.config()),
+    usage: () => clients.usage(),
+    config: () => configRows(sources.config()),
+  }
+}
+
+function clientRow(id: number, client: ReturnType<ClientRegistry['byId']> & object): ClientView {
+  return {
+    id,
+    user: client.user,
+    database: client.database,
+    address: client.address,
+    port: client.port,
+    state: client.state,
+    isEncrypted: client.encrypted,
+    applicationName: client.applicationName,
+    connectedAtMs: client.connectedAtMs,
+    lastRequestAtMs: client.lastRequestAtMs,
+    ...client.figures,
+    pins: client.pins,
+    preparedStatements: client.preparedStatements,
+  }
+}
+
+const placeOf = (pool: ServerPool): PoolPlaceView => ({
+  poolId: pool.id,
+  database: pool.definition.database,
+  user: pool.definition.user,
+  address: pool.host.target.host,
+  port: pool.host.target.port,
+  shard: pool.shard,
+  role: pool.role,
+})
+
+const isInTransaction = (server: ServerConnection): boolean =>
+  server.status !== TX_IDLE && server.outstanding === 0
+
+function poolRow(pool: ServerPool): PoolView {
+  const now = pool.pool.snapshot()
+  const { counters, limits } = pool.pool
+  const lent = [...pool.pool.resources()].filter((server) => server.isLent)
+  const idleInTransaction = lent.filter(({ resource }) => isInTransaction(resource)).length
+  return {
+    ...placeOf(pool),
+    clientsActive: now.lent,
+    clientsWaiting: now.waiting,
+    idle: now.idle,
+    active: now.lent - idleInTransaction,
+    idleInTransaction,
+    opening: now.opening,
+    total: now.total,
+    minSize: limits.minSize,
+    maxSize: limits.maxSize,
+    maxWaitMs: now.maxWaitMs,
+    poolerMode: pool.definition.poolerMode,
+    isPaused: now.isPaused,
+    isBanned: pool.isBanned,
+    banReason: pool.health.ban?.reason,
+    banLeftMs: pool.health.banLeftMs,
+    isHealthy: pool.isHealthy,
+    isOnline: now.isOnline,
+    errors: counters.failed + counters.openFailed + counters.checksFailed,
+    outOfSync: counters.outOfSync,
+    forceClosed: counters.forceClosed,
+    checkouts: counters.checkouts,
+    waitMs: counters.waitMs,
+    connectMs: pool.connectMs,
+    connects: counters.opened,
+    traffic: pool.traffic(),
+  }
+}
+
+function serverRows(pool: ServerPool): ServerView[] {
+  return [...pool.pool.resources()].map(({ resource, isLent, ageMs, idleMs }) => ({
+    ...placeOf(pool),
+    state: !isLent ? 'idle' : isInTransaction(resource) ? 'idle in transaction' : 'active',
+    processId: resource.processId,
+    ageMs,
+    idleMs,
+    isEncrypted: resource.socket.encrypted,
+    preparedStatements: resource.prepared.size,
+    applicationName: resource.parameters.get('application_name') ?? '',
+    traffic: resource.traffic,
+  }))
+}
+
+function databaseRows(config: LoadedConfig, pools: Pools): DatabaseView[] {
+  const all = [...pools.all()]
+  return config.databases.flatMap(({ name, shards }) =>
+    shards.flatMap(({ number, hosts }) =>
+      hosts.map((host) => {
+        const own = all.filter(
+          ({ definition, shard, host: at }) =>
+            definition.database === name &&
+            shard === number &&
+            at.target.host === host.host &&
+            at.target.port === host.port,
+        )
+        const snapshots = own.map(({ pool }) => pool.snapshot())
+        return {
+          name,
+          host: host.host,
+          port: host.port,
+          database: host.database,
+          forceUser: host.user,
+          shard: number,
+          role: own[0]?.role ?? host.role,
+          weight: host.weight,
+          poolSize: own[0]?.pool.limits.maxSize ?? config.general.defaultPoolSize,
+          minPoolSize: own[0]?.pool.limits.minSize ?? config.general.minPoolSize,
+          poolMode: own[0]?.definition.poolerMode ?? config.general.poolerMode,
+          serverLifetimeMs: own[0]?.pool.limits.lifetimeMs ?? config.general.serverLifetimeMs,
+          currentConnections: snapshots.reduce((sum, snapshot) => sum + snapshot.total, 0),
+          isPaused: snapshots.some((snapshot) => snapshot.isPaused),
+        }
+      }),
+    ),
+  )
+}
+
+function userRows(config: LoadedConfig): { name: string; poolMode: string }[] {
+  const modes = new Map<string, string>()
+  for (const user of config.users)
+    if (!modes.has(user.name)) modes.set(user.name, user.poolerMode ?? config.general.poolerMode)
+  return [...modes].map(([name, poolMode]) => ({ name, poolMode }))
+}
+
+function configRows(config: LoadedConfig): ConfigView[] {
+  return config.shown
+    .filter((section) => section.index === undefined)
+    .flatMap(({ section, keys }) =>
+      keys.map(({ key, value, source }) => ({
+        name: section === 'general' ? key : `${section}_${key}`,
+        value:
+          value === null ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value),
+        source,
+      })),
+    )
+}
