@@ -1,11 +1,24 @@
 /** Facts of a template → the function that routes its runs. What does not depend on a run is worked out here, once. */
 import { engineError } from '../errors/engine-error.js'
 import type { Plan } from '../plan/plan.js'
+import { allShards } from '../sharding/shard-set.js'
 import type { CommentHints } from '../sql/hint.js'
 import type { Statement } from '../sql/statement.js'
+import { localConstraints } from './constraints.js'
 import { readsOnly } from './effects.js'
 import type { Run } from './key-value.js'
-import { RelayPlans, type Role, refuse } from './plans.js'
+import { withHints } from './manual.js'
+import {
+  eachShardAdvice,
+  RelayPlans,
+  type Role,
+  refuse,
+  relayAnywhere,
+  relayTo,
+  unsupported,
+} from './plans.js'
+import { compileQuery } from './query-route.js'
+import { resolveAll } from './resolve.js'
 import type { RoutingWorld } from './world.js'
 
 export type RouteOf = (run: Run) => Plan
@@ -25,6 +38,96 @@ function compileSingle(hints: CommentHints | undefined, role: Role): RouteOf {
   }
 }
 
+/** COPY table FROM: rows go through the splitter, unless the table lives on one shard. */
+function copyIn(statement: Statement, world: RoutingWorld, path: readonly string[]): Plan {
+  if (!statement.effects.copy?.stdio)
+    return unsupported('COPY FROM a file or program', eachShardAdvice)
+  const target = resolveAll(statement.root, world, path).get(statement.root!)![0]!
+  const { place, relation, use } = target
+  switch (place.kind) {
+    case 'refused':
+      return place.plan
+    case 'unsharded':
+      return relayTo(place.shard, 'primary', 'the table lives on one shard')
+    case 'system':
+      return relayTo(0, 'primary', 'system catalogs are on shard 0')
+    case 'reference':
+      return copyPlan('every row goes to every shard')
+    default: {
+      const [broken] = relation ? localConstraints(relation, place.table, world) : []
+      if (!broken) return copyPlan('each row goes to the shard of its key')
+      return refuse(engineError('ROUTE_CONSTRAINT', { constraint: broken.name, table: use.name }))
+    }
+  }
+}
+
+const copyPlan = (reason: string): Plan => ({
+  how: 'copy',
+  target: allShards,
+  role: 'primary',
+  reasons: [reason],
+})
+
+/** Statements without tables, or that the session carries out itself. */
+function compileFixed(statement: Statement, role: Role): Plan | undefined {
+  switch (statement.kind) {
+    case 'listen':
+    case 'unlisten':
+    case 'notify':
+      return relayTo(0, 'primary', 'notifications pass through shard 0')
+    case 'two_phase':
+      return unsupported(statement.verb, eachShardAdvice)
+    case 'truncate':
+    case 'lock':
+    case 'call':
+    case 'do':
+    case 'ddl':
+    case 'utility':
+      return unsupported(statement.verb, eachShardAdvice)
+    case 'explain':
+      if (statement.root) return undefined
+      if (statement.effects.execute) return relayAnywhere(role, 'the session sees to it')
+      return unsupported(statement.verb, eachShardAdvice)
+    default:
+      return statement.root ? undefined : relayAnywhere(role, 'the session sees to it')
+  }
+}
+
+function compileForPath(
+  statement: Statement,
+  world: RoutingWorld,
+  role: Role,
+  path: readonly string[],
+): RouteOf {
+  const copy = statement.effects.copy
+  if (copy?.direction === 'in') {
+    const plan = copyIn(statement, world, path)
+    return () => plan
+  }
+  if (copy && !copy.stdio) {
+    const plan = unsupported('COPY TO a file or program', eachShardAdvice)
+    return () => plan
+  }
+  return compileQuery(statement, world, path, role)
+}
+
+const samePath = (a: readonly string[], b: readonly string[]): boolean =>
+  a === b || (a.length === b.length && a.every((schema, i) => schema === b[i]))
+
+/** Names mean other tables under another search path: the last one is kept compiled. */
+function compileNames(statement: Statement, world: RoutingWorld, role: Role): RouteOf {
+  let path: readonly string[] | undefined
+  let route: RouteOf | undefined
+  return (run) => {
+    const { searchPath } = run.context
+    if (!route || !path || !samePath(path, searchPath)) {
+      path = searchPath
+      route = compileForPath(statement, world, role, searchPath)
+    }
+    return route(run)
+  }
+}
+
 export function compileStatement(
   statement: Statement,
   hints: CommentHints | undefined,
@@ -32,5 +135,7 @@ export function compileStatement(
 ): RouteOf {
   const role: Role = readsOnly(statement, world) ? 'any' : 'primary'
   if (world.map.shardCount === 1) return compileSingle(hints, role)
-  return compileSingle(hints, role)
+  const fixed = compileFixed(statement, role)
+  const own: RouteOf = fixed ? () => fixed : compileNames(statement, world, role)
+  return withHints(own, hints, role, world)
 }

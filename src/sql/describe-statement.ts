@@ -153,5 +153,6 @@ export function describeStatement(
     // Utility statements are few and their literals matter: they are not kept by template.
     dependsOnLiterals: utility.kind !== 'explain' && utility.kind !== 'declare',
   }
-  return assemble(parts, survey, verbOf(source, firstToken, 2))
+  const words = utility.kind === 'ddl' || utility.kind === 'explain' ? 2 : 1
+  return assemble(parts, survey, verbOf(source, firstToken, words))
 }

@@ -63,6 +63,18 @@ export const routingErrors = {
     hint: '{advice}',
     exit: 5,
   },
+  ROUTE_REFERENCE_WRITE: {
+    sqlstate: '0A000',
+    message: 'writing to reference table "{table}", which stands on every shard, is not supported',
+    hint: 'run the statement on each shard in its own connection, with the same values',
+    exit: 5,
+  },
+  ROUTE_INSERT_SPLIT: {
+    sqlstate: '0A000',
+    message: 'an INSERT into table "{table}" whose rows go to several shards is not supported',
+    hint: 'insert the rows of each shard in a statement of their own, or use COPY',
+    exit: 5,
+  },
   ROUTE_KEY_MISSING: {
     sqlstate: '0A000',
     message: 'the sharding key "{column}" of table "{table}" has no value in this INSERT',
