@@ -23,6 +23,16 @@ export default class BenchRun extends BaseCommand {
     'no-vacuum': initFlags['no-vacuum'],
   }
 
+  /** As pgbench: what keeps a run from beginning is exit code 1, since 2 and 3 speak of the run. */
+  protected override async catch(error: Error): Promise<never> {
+    try {
+      return await super.catch(error)
+    } catch (exit) {
+      const code = (exit as { oclif?: { exit?: number } }).oclif?.exit
+      return this.exit(code === 0 || code === 130 ? code : 1)
+    }
+  }
+
   async run(): Promise<object> {
     const { args, flags } = await this.parse(BenchRun)
     const command = await import('../../src/bench/bench-command.js')

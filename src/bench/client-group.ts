@@ -52,6 +52,7 @@ export class ClientGroup {
   readonly say: GroupTools['say']
   isOver = false
   readonly #connector: Connector
+  readonly #statementNames: readonly (readonly string[])[]
   readonly #nodeOf: readonly number[]
   readonly #chooser: Prng
   readonly #throttle: Prng
@@ -65,6 +66,10 @@ export class ClientGroup {
     this.log = tools.log
     this.say = tools.say
     this.scripts = plan.scripts.map(({ name, text, weight }) => parseScript(name, text, weight))
+    let statements = 0
+    this.#statementNames = this.scripts.map((script) =>
+      script.commands.map((command) => (command.kind === 'sql' ? `P_${statements++}` : '')),
+    )
     this.#totalWeight = this.scripts.reduce((sum, script) => sum + BigInt(script.weight), 0n)
     const { nodes, indexOf } = nodesOf(plan.conninfo)
     this.#nodeOf = indexOf
@@ -138,8 +143,9 @@ export class ClientGroup {
     return durationMs !== undefined && this.isOver ? undefined : startUs / 1000
   }
 
+  /** Numbered over all scripts, as pgbench names them. */
   statementName(scriptIndex: number, commandIndex: number): string {
-    return `P${scriptIndex}_${commandIndex}`
+    return this.#statementNames[scriptIndex]![commandIndex]!
   }
 
   commandStats(scriptIndex: number, commandIndex: number): CommandStats {

@@ -11,7 +11,6 @@ export interface PrepareOptions {
   readonly vacuum: 'none' | 'default' | 'all'
   /** Used when no built-in script runs. */
   readonly scale: number | undefined
-  note(line: string): void
   warn(line: string): void
 }
 
@@ -84,7 +83,8 @@ export async function prepareNodes(
     }
   }
   if (serverVersion === undefined) throw failures[0]
-  for (const failure of failures) options.warn(`${(failure as Error).message}; going on without it`)
+  for (const failure of failures)
+    options.warn(`going on without a node: ${(failure as Error).message}`)
   const [scale = options.scale ?? 1] = scales
   if (scales.some((other) => other !== scale))
     options.warn(`nodes have different scales (${scales.join(', ')}); using the first`)

@@ -207,7 +207,6 @@ export async function runBench(options: BenchOptions, tools: BenchTools): Promis
     needsTables: options.usesBuiltin,
     vacuum: options.vacuum,
     scale: options.scale,
-    note: tools.say,
     warn: (line) => tools.say(`pgshard: warning: ${line}`),
   })
   if (options.vacuum !== 'none') tools.say('starting vacuum...end.')

@@ -36,12 +36,14 @@ export const runFlags = {
   builtin: Flags.string({
     char: 'b',
     multiple: true,
+    multipleNonGreedy: true,
     description: 'built-in script tpcb-like, simple-update or select-only, with a weight',
     helpValue: 'NAME[@W]',
   }),
   file: Flags.string({
     char: 'f',
     multiple: true,
+    multipleNonGreedy: true,
     description: 'script file ("-" is stdin), with a weight',
     helpValue: 'FILE[@W]',
   }),
@@ -58,6 +60,7 @@ export const runFlags = {
   define: Flags.string({
     char: 'D',
     multiple: true,
+    multipleNonGreedy: true,
     description: 'variable for scripts',
     helpValue: 'NAME=VALUE',
   }),
@@ -112,6 +115,7 @@ export const runFlags = {
   }),
   threshold: Flags.string({
     multiple: true,
+    multipleNonGreedy: true,
     description: 'condition that must hold, as "p99<5ms"; exit code 3 when one does not',
     helpValue: 'CONDITION',
   }),
