@@ -37,12 +37,19 @@ export default class Setup extends BaseCommand {
       description:
         'also make CHECK constraints that keep every row on its shard, whoever writes it',
       exclusive: ['drop'],
+      default: false,
     }),
-    'dry-run': Flags.boolean({ description: 'print the SQL and the grants, change nothing' }),
-    drop: Flags.boolean({ description: 'remove guards and schema; needs --database' }),
+    'dry-run': Flags.boolean({
+      description: 'print the SQL and the grants, change nothing',
+      default: false,
+    }),
+    drop: Flags.boolean({
+      description: 'remove guards and schema; needs --database',
+      default: false,
+    }),
   }
 
-  async run(): Promise<SetupReport | DropReport> {
+  async run(): Promise<object> {
     const { flags } = await this.parse(Setup)
     const { prepareSetup } = await import('../src/setup/prepare-setup.js')
     const { loadConfig } = await import('../src/config/load-config.js')
@@ -57,7 +64,7 @@ export default class Setup extends BaseCommand {
     })
     const report = await ready.run()
     this.#print(report)
-    return report
+    return jsonOf(report)
   }
 
   #print(report: SetupReport | DropReport): void {
@@ -83,5 +90,29 @@ export default class Setup extends BaseCommand {
 
   #list(what: string, names: readonly string[]): void {
     if (names.length > 0) this.log(`${what} ${names.join(', ')}`)
+  }
+}
+
+/** The names of fields in JSON are lower case with underscores, as everywhere. */
+function jsonOf(report: SetupReport | DropReport): object {
+  const { database, dryRun, notes } = report
+  if (!('clusterId' in report)) {
+    return { database, dry_run: dryRun, dropped: !dryRun, shards: report.shards, notes }
+  }
+  return {
+    database,
+    dry_run: dryRun,
+    cluster_id: report.clusterId,
+    shards: report.shards.map(({ shard, id, fromVersion, toVersion, sql }) => ({
+      shard,
+      id,
+      from_version: fromVersion,
+      to_version: toVersion,
+      sql,
+    })),
+    roles: report.roles,
+    sequences: report.sequences,
+    guards: report.guards,
+    notes,
   }
 }
