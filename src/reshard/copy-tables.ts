@@ -24,8 +24,10 @@ export interface CopyTablesOptions {
   readonly binary: boolean
   readonly replicaRole: boolean
   readonly onTable: (event: TableCopied) => Promise<void> | void
-  /** Bytes read so far of one table of one source. */
+  /** Bytes just read of a table. */
   readonly onBytes?: (table: MoveTable, bytes: number) => void
+  /** Breaks off. */
+  readonly signal?: AbortSignal
 }
 
 export interface TableCopied {
@@ -101,16 +103,15 @@ async function copyTable(reader: Reader, table: MoveTable): Promise<TableCopied>
     const router = routerFor(options, table, (shard, bytes) => writers.take(shard, bytes))
     const columns = table.columns.map((column) => quoteName(column.name)).join(', ')
     const format = options.binary ? 'binary' : 'text'
-    let bytes = 0
     const out = await copyOut(
       reader.client,
       `COPY ${table.sqlName} (${columns}) TO STDOUT (FORMAT ${format})`,
       (chunk) => {
-        bytes += chunk.length
-        options.onBytes?.(table, bytes)
+        options.onBytes?.(table, chunk.length)
         router.push(chunk)
         return writers.drained()
       },
+      options.signal ? { signal: options.signal } : {},
     )
     router.finish()
     await writers.drained()
@@ -123,7 +124,8 @@ async function copyTable(reader: Reader, table: MoveTable): Promise<TableCopied>
   } catch (error) {
     await writers.abort()
     const from = options.source.shards[sourceShard] as (typeof options.source.shards)[number]
-    const { message: reason, detail } = toEngineError(error)
+    const { message: reason, detail, code } = toEngineError(error)
+    if (code === 'INTERRUPTED') throw error
     const where = { table: tableLabel(table), server: placeOf(from), reason }
     throw engineError('RESHARD_COPY', where, {
       cause: error,

@@ -24,7 +24,8 @@ const error = (where: string, what: string, mend: string): Problem => ({
 
 const MIN_VERSION = 150_000
 
-export function checkSource(where: string, facts: ServerFacts): Problem[] {
+/** `shardsHere`: source shards on the same server, which share its slots. */
+export function checkSource(where: string, facts: ServerFacts, shardsHere: number): Problem[] {
   const found: Problem[] = []
   if (facts.version < MIN_VERSION) {
     found.push(
@@ -45,20 +46,21 @@ export function checkSource(where: string, facts: ServerFacts): Problem[] {
     )
   }
   // One slot for the stream and one, temporary, for verify.
-  if (facts.freeSlots < 2) {
+  const needed = 2 * shardsHere
+  if (facts.freeSlots < needed) {
     found.push(
       error(
         where,
-        `${facts.freeSlots} replication slots are free, 2 are needed`,
+        `${facts.freeSlots} replication slots are free, ${needed} are needed`,
         'raise max_replication_slots and restart, or drop slots that nobody uses',
       ),
     )
   }
-  if (facts.freeSenders < 2) {
+  if (facts.freeSenders < needed) {
     found.push(
       error(
         where,
-        `${facts.freeSenders} walsenders are free, 2 are needed`,
+        `${facts.freeSenders} walsenders are free, ${needed} are needed`,
         'raise max_wal_senders and restart',
       ),
     )

@@ -74,7 +74,9 @@ export async function preflight(source: ReshardSide, target: ReshardSide): Promi
   const problems: Problem[] = [...checkSides(source, target)]
   for (const [shard, { facts, tables }] of sources.entries()) {
     const where = `source shard ${shard} (${placeOf(source.shards[shard] as never)})`
-    problems.push(...checkSource(where, facts))
+    const server = serverOf(source, shard)
+    const shardsHere = source.shards.filter((_, other) => serverOf(source, other) === server).length
+    problems.push(...checkSource(where, facts, shardsHere))
     if (shard > 0) problems.push(...checkSameTables(where, first.tables, tables))
   }
   const standing = targetTables(targets, first.tables, target)
@@ -102,6 +104,9 @@ export async function preflight(source: ReshardSide, target: ReshardSide): Promi
   if (!hasError) problems.push(...(await checkReferenceTables(plan, source)))
   return summary(plan, problems, sources, targets, standing.complete)
 }
+
+const serverOf = (side: ReshardSide, shard: number): string =>
+  `${side.shards[shard]?.host}:${side.shards[shard]?.port}`
 
 function summary(
   plan: MovePlan,

@@ -54,7 +54,8 @@ export function sequenceSql(
   const count = BigInt(target.count)
   const isPlain = states.every((state) => state.increment === 1n || state.increment === sources)
   if (target.isSharded && target.count > 1 && isPlain) {
-    const highest = drawn.reduce((max, value) => (value > max ? value : max), 0n)
+    let highest = 0n
+    for (const value of drawn) if (value > highest) highest = value
     const next = (highest / count + 1n) * count + BigInt(target.shard) + 1n
     return (
       `ALTER SEQUENCE ${name} INCREMENT BY ${count}; ` +

@@ -200,3 +200,14 @@ async function tooLate(options: LiveVerifyOptions, cause: unknown): Promise<Erro
     { cause },
   )
 }
+
+/** One table's differences in words, keys named. */
+export function describeDifference(table: TableComparison): string {
+  const keys = table.keys.map(({ key, what }) => `  ${key} ${what}`)
+  const misplaced =
+    table.misplaced > 0
+      ? [`  ${table.misplaced} rows stand on a shard where they do not belong`]
+      : []
+  const head = `${table.name}: ${table.sourceRows} rows on the source, ${table.targetRows} on the target`
+  return [head, ...keys, ...misplaced].join('\n')
+}

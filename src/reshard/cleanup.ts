@@ -1,0 +1,102 @@
+/** Takes away what a run left behind, however it ended. Idempotent; what is not ours is never touched. */
+import type { Clock } from '../base/clock.js'
+import { engineError } from '../errors/engine-error.js'
+import { dropTargetObjects } from './copy-schema.js'
+import { liftFence } from './fence.js'
+import { Journal, type JournalObject } from './journal.js'
+import { dropSourceObjects } from './run-objects.js'
+import { findRun } from './run-status.js'
+import { type ReshardSide, withShard } from './side.js'
+
+export interface CleanupOptions {
+  readonly from: ReshardSide
+  readonly to: ReshardSide
+  readonly clock: Clock
+  /** Remove the tables that an unfinished run made on the targets. */
+  readonly dropTarget: boolean
+  /** Let the old side be written again after a cutover. */
+  readonly liftFence: boolean
+}
+
+export interface CleanupReport {
+  readonly run: string
+  readonly removed: readonly string[]
+  /** What stays, and why. */
+  readonly kept: readonly string[]
+}
+
+const label = ({ kind, side, shard, name }: JournalObject): string =>
+  `${kind} ${name} on ${side} shard ${shard}`
+
+/** @throws RESHARD_NO_RUN */
+export async function cleanupRun(options: CleanupOptions): Promise<CleanupReport> {
+  const { from, to, clock } = options
+  const found = await findRun(from, to)
+  if (!found) throw engineError('RESHARD_NO_RUN', { from: from.name, to: to.name })
+  const { record, source, target, isSwitched } = found
+  const journal = await Journal.continue(target, record.run)
+  const removed: string[] = []
+  const gone = async (object: JournalObject): Promise<void> => {
+    removed.push(label(object))
+    await journal.markGone(object)
+  }
+  try {
+    await dropSourceObjects(record.objects, source, clock, gone)
+    const isDone = isSwitched || record.state === 'cut_over'
+    const context = { options, source, target, isDone, gone }
+    const kept = [
+      ...(await cleanFences(record.objects, context)),
+      ...(await cleanTarget(record.objects, context)),
+    ]
+    if (kept.length === 0 || !isDone) await journal.setState('cleaned')
+    return { run: record.run, removed, kept }
+  } finally {
+    await journal.close()
+  }
+}
+
+interface Cleaning {
+  readonly options: CleanupOptions
+  readonly source: ReshardSide
+  readonly target: ReshardSide
+  /** The cutover has happened: the new side is the truth. */
+  readonly isDone: boolean
+  readonly gone: (object: JournalObject) => Promise<void>
+}
+
+async function cleanFences(
+  objects: readonly JournalObject[],
+  cleaning: Cleaning,
+): Promise<string[]> {
+  const { options, source, isDone, gone } = cleaning
+  const kept: string[] = []
+  for (const object of objects.filter(({ kind }) => kind === 'fence')) {
+    const shard = source.shards[object.shard]
+    if (isDone && !options.liftFence) {
+      kept.push(`${label(object)}: it keeps direct writers off the old side (--lift-fence)`)
+      continue
+    }
+    if (shard) await withShard(shard, liftFence)
+    await gone(object)
+  }
+  return kept
+}
+
+async function cleanTarget(
+  objects: readonly JournalObject[],
+  cleaning: Cleaning,
+): Promise<string[]> {
+  const { options, target, isDone, gone } = cleaning
+  const kept: string[] = []
+  // After the cutover what the run made is the truth: it is nobody's to remove.
+  if (isDone) return kept
+  for (const object of objects.filter(({ kind }) => kind === 'target_schema')) {
+    if (!options.dropTarget) {
+      kept.push(`${label(object)}: tables and rows of the unfinished run (--drop-target)`)
+      continue
+    }
+    await dropTargetObjects(target)
+    await gone(object)
+  }
+  return kept
+}

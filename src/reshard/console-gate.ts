@@ -1,0 +1,78 @@
+/** A TrafficGate over the console of one running proxy: PAUSE, RELOAD, RESUME. */
+import type { Clock } from '../base/clock.js'
+import { engineError } from '../errors/engine-error.js'
+import { type HostClient, type HostTarget, openHostClient } from '../pg/host-client.js'
+import { quoteName } from './sql-names.js'
+import type { TrafficGate } from './traffic-gate.js'
+
+export class ConsoleGate implements TrafficGate {
+  readonly #console: HostTarget
+  readonly #clock: Clock
+  #client: HostClient | undefined
+
+  constructor(console: HostTarget, clock: Clock) {
+    this.#console = console
+    this.#clock = clock
+  }
+
+  async open(): Promise<void> {
+    await this.#connection()
+  }
+
+  async pause(database: string, timeoutMs: number): Promise<void> {
+    const paused = this.#say(`PAUSE ${quoteName(database)}`)
+    const over = new AbortController()
+    const late = this.#clock.sleep(timeoutMs, over.signal).then(() => {
+      if (!over.signal.aborted) throw engineError('RESHARD_PAUSE', { budgetMs: timeoutMs })
+    })
+    try {
+      await Promise.race([paused, late])
+    } catch (error) {
+      paused.catch(() => undefined)
+      // The console answers PAUSE when all have come back: what waits for it must not hold up RESUME.
+      await this.close()
+      throw error
+    } finally {
+      over.abort()
+    }
+  }
+
+  async reload(): Promise<void> {
+    await this.#say('RELOAD')
+  }
+
+  async resume(database: string): Promise<void> {
+    await this.#say(`RESUME ${quoteName(database)}`)
+  }
+
+  async close(): Promise<void> {
+    const client = this.#client
+    this.#client = undefined
+    // Not waited for: a console that is busy with PAUSE does not hear Terminate.
+    client?.end().catch(() => undefined)
+  }
+
+  async #say(command: string): Promise<void> {
+    const client = await this.#connection()
+    await client.query(command)
+  }
+
+  async #connection(): Promise<HostClient> {
+    if (this.#client) return this.#client
+    try {
+      this.#client = await openHostClient(this.#console, { applicationName: 'pgshard reshard' })
+      this.#client.once('end', () => {
+        this.#client = undefined
+      })
+      return this.#client
+    } catch (error) {
+      const { host, port, database } = this.#console
+      const reason = error instanceof Error ? error.message || String(error) : String(error)
+      throw engineError(
+        'RESHARD_PROXY',
+        { where: `${host}:${port}/${database}`, reason },
+        { cause: error },
+      )
+    }
+  }
+}
