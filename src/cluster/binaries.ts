@@ -13,7 +13,7 @@ import { engineError } from '../errors/engine-error.js'
 import { cacheDirectory, cached, shortHash } from './cache-directory.js'
 import { canRead, runAs, type ServerUser } from './run-as.js'
 
-export const DEFAULT_MAJOR = 18
+const DEFAULT_MAJOR = 18
 
 export interface Binaries {
   binDirectory: string

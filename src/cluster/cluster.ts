@@ -33,8 +33,6 @@ import {
 import { findPostmaster } from './postmaster.js'
 import { SUPERUSER } from './template.js'
 
-export const DEFAULT_DIRECTORY = '.pgshard'
-
 export interface StartOptions extends Wanted {
   directory: string
   /** Is told in words what was done beyond the ordinary. */

@@ -51,7 +51,7 @@ async function timed(
 }
 
 /** The shard of a customer's rows, by the configuration. */
-export function shardOf(stage: Stage, id: string, database = DATABASE): number {
+function shardOf(stage: Stage, id: string, database = DATABASE): number {
   const kind = shardMapOf(stage, database).tableOf('public', 'customers', (name) => name === 'id')
   if (kind.kind !== 'sharded') throw new Error('customers is not sharded')
   const bytes = Buffer.from(id)
