@@ -10,6 +10,8 @@ export interface Failure {
   readonly message: string
   readonly detail?: string
   readonly hint?: string
+  /** PostgreSQL's CONTEXT: table, line, file. */
+  readonly where?: string
   readonly exitCode: number
   /** Messages of the causes, outermost first; shown with `--verbose`. */
   readonly causes: readonly string[]
@@ -148,6 +150,7 @@ export function describeFailure(error: unknown, commandId?: string): Failure {
       sqlstate: error.sqlstate,
       message: error.message,
       ...optional(error.detail, error.hint),
+      ...(error.where === undefined ? {} : { where: error.where }),
       exitCode: error.exitCode,
       causes: causesOf(error),
     }
@@ -181,6 +184,7 @@ const indented = (label: string, body: string): string => {
 export function renderFailure(failure: Failure, verbose: boolean): string {
   let lines = `pgshard: ${failure.message}\n`
   if (failure.detail !== undefined) lines += indented('DETAIL', failure.detail)
+  if (failure.where !== undefined) lines += indented('CONTEXT', failure.where)
   if (failure.hint !== undefined) lines += indented('HINT', failure.hint)
   if (!verbose) return lines
   lines += `CODE: ${failure.code} (SQLSTATE ${failure.sqlstate})\n`
@@ -196,6 +200,7 @@ export function failureJson(failure: Failure): object {
       sqlstate: failure.sqlstate,
       message: failure.message,
       ...optional(failure.detail, failure.hint),
+      ...(failure.where === undefined ? {} : { where: failure.where }),
     },
   }
 }

@@ -3,28 +3,14 @@
  * Reading stops while a shard is full. Follows the rule of the splitter: when our own check fails, PostgreSQL speaks first.
  */
 import { engineError } from '../errors/engine-error.js'
-import type { KeyPlacer } from '../sharding/key-placer.js'
-import type { CopyOptions } from './copy-options.js'
 import type { CopyLayout } from './copy-row.js'
-import { type CopyTable, checkColumns, copySql } from './copy-target.js'
-import { type Compression, type CopyInput, peek, readChunks } from './open-input.js'
+import { checkColumns, copySql } from './copy-target.js'
+import type { LaneOptions } from './lane-options.js'
+import { placeFailure } from './load-failure.js'
+import { type CopyInput, peek, readChunks } from './open-input.js'
 import { findHeader, readHeader } from './read-header.js'
 import { makeRowRouter, type RowRouter } from './row-router.js'
 import type { ShardWriters } from './shard-writers.js'
-
-export interface LaneOptions {
-  readonly table: CopyTable
-  readonly options: CopyOptions
-  /** Absent: the header names them, or all columns of the table. */
-  readonly columns?: readonly string[]
-  readonly compression: Compression
-  readonly shardCount: number
-  readonly placer?: KeyPlacer
-  readonly signal: AbortSignal
-  /** Waits until `bytes` more may be read. */
-  readonly pace: (bytes: number) => Promise<void>
-  readonly onProgress: (readBytes: number, rows: number) => void
-}
 
 /** Counts of one lane; by index of the shard. */
 export class LaneCounts {
@@ -49,7 +35,7 @@ export class LaneCounts {
 /** Bytes that a header may take; longer ones are no header. */
 const HEADER_BYTES = 1 << 20
 
-/** Loads one input. Without writers nothing is sent, only counted. */
+/** Loads one input. Without writers nothing is sent, only counted. @throws the failure, with file and line */
 export async function loadInput(
   input: CopyInput,
   lane: LaneOptions,
@@ -58,25 +44,20 @@ export async function loadInput(
 ): Promise<void> {
   const unpacked = readChunks(input, lane.compression, (bytes) => lane.onProgress(bytes, 0))
   const { columns, chunks } = await columnsOf(input, lane, unpacked)
-  checkColumns(lane.table, columns)
-  const router = openRouter(lane, columns, writers)
-  writers?.startCopy(copySql(lane.table, columns, lane.options))
+  const layout = layoutOf(lane, columns)
   try {
+    checkColumns(lane.table, columns)
+    const router = openRouter(lane, layout, writers)
+    writers?.startCopy(copySql(lane.table, columns, lane.options))
     await pump(chunks, router, lane, writers)
+    counts.add(router, writers === undefined ? router.rowsPerShard : await writers.finishCopy())
   } catch (error) {
-    await settle(writers, router)
-    throw error
+    // The servers of the others would wait for data for ever.
+    await writers?.failCopy('the load has failed elsewhere')
+    throw await placeFailure(error, { input, lane, layout, shard: writers?.failedShard })
   } finally {
     await chunks.return(undefined)
   }
-  counts.add(router, writers === undefined ? router.rowsPerShard : await writers.finishCopy())
-}
-
-/** The rows before a fault may hold an earlier one: the servers are asked first. */
-async function settle(writers: ShardWriters | undefined, router: RowRouter): Promise<void> {
-  if (writers === undefined) return
-  router.flush()
-  await writers.finishCopy()
 }
 
 async function columnsOf(
@@ -100,25 +81,29 @@ async function columnsOf(
   return { columns: readHeader(lane.options, header, input.name), chunks: rest }
 }
 
-function openRouter(
-  lane: LaneOptions,
-  columns: readonly string[],
-  writers: ShardWriters | undefined,
-): RowRouter {
+function layoutOf(lane: LaneOptions, columns: readonly string[]): CopyLayout {
   const { placer, table } = lane
   const keyIndex = placer === undefined ? -1 : columns.indexOf(placer.table.column)
   const keyType = table.columns.find(({ name }) => name === placer?.table.column)?.type
-  const layout: CopyLayout = {
+  return {
     table: table.name,
     columns,
     serverMajor: table.serverMajor,
     keyIsText: keyType === undefined || /^(text|character)/.test(keyType),
     ...(keyIndex < 0 ? {} : { keyIndex }),
   }
+}
+
+function openRouter(
+  lane: LaneOptions,
+  layout: CopyLayout,
+  writers: ShardWriters | undefined,
+): RowRouter {
+  const { options, placer, shardCount } = lane
   return makeRowRouter({
-    options: lane.options,
+    options,
     layout,
-    shardCount: lane.shardCount,
+    shardCount,
     ...(placer === undefined ? {} : { placer }),
     onBatch: (shard, bytes) => writers?.write(shard, bytes),
   })
@@ -133,13 +118,28 @@ async function pump(
   for await (const chunk of chunks) {
     if (lane.signal.aborted) throw engineError('INTERRUPTED', { what: 'copy-shard' })
     const before = router.rows
-    router.push(chunk)
+    await split(() => router.push(chunk), router, writers)
     lane.onProgress(0, router.rows - before)
     await writers?.ready()
     await lane.pace(chunk.length)
   }
   const before = router.rows
-  router.finish()
+  await split(() => router.finish(), router, writers)
   lane.onProgress(0, router.rows - before)
   await writers?.ready()
+}
+
+/** When our own check fails, the rows before it may hold an earlier fault: the servers are asked first. */
+async function split(
+  run: () => void,
+  router: RowRouter,
+  writers: ShardWriters | undefined,
+): Promise<void> {
+  try {
+    run()
+  } catch (error) {
+    router.flush()
+    await writers?.finishCopy()
+    throw error
+  }
 }

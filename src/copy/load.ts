@@ -9,7 +9,9 @@ import { connectPg } from '../pg/connect.js'
 import type { KeyPlacer } from '../sharding/key-placer.js'
 import type { CopyOptions } from './copy-options.js'
 import { type CopyTable, readCopyTable, tableSql } from './copy-target.js'
-import { LaneCounts, type LaneOptions, loadInput } from './load-lane.js'
+import type { LaneOptions } from './lane-options.js'
+import { nothingChanged } from './load-failure.js'
+import { LaneCounts, loadInput } from './load-lane.js'
 import type { LoadReport } from './load-report.js'
 import type { Compression, CopyInput } from './open-input.js'
 import { ShardWriters } from './shard-writers.js'
@@ -167,6 +169,12 @@ class Load {
   }
 
   async #commit(): Promise<void> {
+    // What a commit would find is found before the first of them.
+    await Promise.all(
+      this.#writers.map((writers) => writers.ask('set constraints all immediate')),
+    ).catch((error: unknown) => {
+      throw nothingChanged(error)
+    })
     const done = new Set<string>()
     const names = this.#writers.flatMap((_, lane) =>
       this.#targets.map((shard) => label(lane, shard, this.#writers.length)),
@@ -178,14 +186,15 @@ class Load {
         )
     } catch (error) {
       // A server that answered has rolled back; one that was lost may have committed.
-      if (done.size === 0 && toEngineError(error).code === 'SERVER_ERROR') throw error
+      if (done.size === 0 && toEngineError(error).code === 'SERVER_ERROR')
+        throw nothingChanged(error)
       const missing = names.filter((name) => !done.has(name))
       throw engineError(
         'COPY_COMMIT_PARTIAL',
         { committed: [...done].join(', ') || 'none', missing: missing.join(', ') },
         {
           cause: error,
-          detail: `${toEngineError(error).message}\nthe outcome on shard ${missing[0]} is not known`,
+          detail: commitDetail(error, missing[0] as string),
         },
       )
     }
@@ -219,6 +228,13 @@ class Load {
         })
     }
   }
+}
+
+function commitDetail(error: unknown, shard: string): string {
+  const known = toEngineError(error)
+  const outcome =
+    known.code === 'SERVER_ERROR' ? 'it rolled back' : 'whether it committed is not known'
+  return `shard ${shard}: ${known.message}; ${outcome}`
 }
 
 const label = (lane: number, shard: number, lanes: number): string =>

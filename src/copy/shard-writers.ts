@@ -9,6 +9,8 @@ import { type CopyIn, openCopyIn } from '../pg/copy-in.js'
 
 export class ShardWriters {
   readonly #clients: readonly pg.Client[]
+  /** Index of the shard whose COPY failed first. */
+  failedShard: number | undefined
   #copies: CopyIn[] = []
   #waits: Promise<void>[] = []
 
@@ -52,7 +54,9 @@ export class ShardWriters {
   write(shard: number, bytes: Buffer): void {
     const wait = (this.#copies[shard] as CopyIn).write(bytes)
     if (wait === undefined) return
-    wait.catch(() => undefined)
+    wait.catch(() => {
+      this.failedShard ??= shard
+    })
     this.#waits.push(wait)
   }
 
@@ -67,8 +71,12 @@ export class ShardWriters {
   /** Ends the COPY of every shard; rows by shard. Rejects with the first shard's error after all have answered. */
   async finishCopy(): Promise<number[]> {
     const results = await Promise.allSettled(this.#copies.map((copy) => copy.finish()))
-    const failed = results.find((result) => result.status === 'rejected')
-    if (failed !== undefined) throw failed.reason
+    const failed = results.findIndex((result) => result.status === 'rejected')
+    const failure = results[failed]
+    if (failure?.status === 'rejected') {
+      this.failedShard = failed
+      throw failure.reason
+    }
     return results.map((result) => (result.status === 'fulfilled' ? result.value : 0))
   }
 

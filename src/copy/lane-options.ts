@@ -1,0 +1,19 @@
+/** What all inputs of a load have in common. */
+import type { KeyPlacer } from '../sharding/key-placer.js'
+import type { CopyOptions } from './copy-options.js'
+import type { CopyTable } from './copy-target.js'
+import type { Compression } from './open-input.js'
+
+export interface LaneOptions {
+  readonly table: CopyTable
+  readonly options: CopyOptions
+  /** Absent: the header names them, or all columns of the table. */
+  readonly columns?: readonly string[]
+  readonly compression: Compression
+  readonly shardCount: number
+  readonly placer?: KeyPlacer
+  readonly signal: AbortSignal
+  /** Waits until `bytes` more may be read. */
+  readonly pace: (bytes: number) => Promise<void>
+  readonly onProgress: (readBytes: number, rows: number) => void
+}
