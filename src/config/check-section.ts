@@ -102,10 +102,12 @@ function tellEffect(
   definition: KeyDefinition,
   place: Place,
   problems: Problems,
+  value: unknown,
 ): void {
   const effect = effectOf(section.name, key, definition)
   const name = section.name === 'general' ? key : `${section.name}.${key}`
-  if (effect === 'refused') problems.error(place, `${name} is not supported yet`)
+  if (effect === 'refused' && value !== definition.fallback)
+    problems.error(place, `${name} is not supported yet`)
   if (effect === 'later') problems.warn(place, `${name} has no effect yet`)
   if (effect === 'unused') problems.warn(place, `${name} is not used: ${definition.unused}`)
 }
@@ -164,7 +166,7 @@ export function checkEntry(
     if (checked === undefined) continue
     values[key] =
       definition.type === 'tables' ? checkTables(section, key, checked, find, problems) : checked
-    tellEffect(section, key, definition, at, problems)
+    tellEffect(section, key, definition, at, problems, checked)
   }
   for (const [key, definition] of Object.entries(section.keys)) {
     if (definition.required && !places.has(key))

@@ -79,9 +79,9 @@ describe('pgdog.toml', () => {
       `tls_client_required needs ${tls}`,
     ],
     [
-      'passwords in clear',
-      `[general]\npassthrough_auth = "enabled" #!\n${shop}`,
-      'passthrough_auth = "enabled" needs tls_certificate, because clients send their passwords in clear',
+      'passthrough',
+      `[general]\npassthrough_auth = "enabled_plain" #!\n${shop}`,
+      'passthrough_auth is not supported yet',
     ],
     [
       'rows left behind',
@@ -232,10 +232,18 @@ describe('users.toml and both', () => {
     const users = `${app}server_auth = "rds_iam" #!\n`
     const at = `users.toml:${markedLine(users)}: server_auth "rds_iam" of user "app"`
     expect(problems(`${general}${shop}`, users)).toEqual([
+      'pgdog.toml:3: passthrough_auth is not supported yet',
       `${at} needs passthrough_auth = "disabled"`,
       `${at} needs TLS to the servers: set tls_verify`,
       `${at} is not supported yet`,
     ])
+  })
+
+  test('passwords in clear', () => {
+    const clear =
+      'pgdog.toml:2: passthrough_auth = "enabled" needs tls_certificate, because clients send their passwords in clear'
+    expect(problems(`[general]\npassthrough_auth = "enabled"\n${shop}`)).toContain(clear)
+    expect(problems(`[general]\npassthrough_auth = "enabled_plain"\n${shop}`)).not.toContain(clear)
   })
 
   test('all of them at once, by file and line', () => {

@@ -1,0 +1,2 @@
+/** Room → the rooms that it may import. */
+export const rooms: Readonly<Record<string, readonly string[]>>

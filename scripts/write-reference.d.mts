@@ -1,0 +1,4 @@
+/** Pages of the reference, for the rules that hold them against their sources. */
+export function configPage(sections: object): string
+export function errorsPage(errors: { catalogue: object }): string
+export function cliPage(manifest: object): string

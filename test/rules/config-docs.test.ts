@@ -1,0 +1,50 @@
+/** The configuration's table of keys: docs/config.md up to date, every working key read by the program. */
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { configPage } from '../../scripts/write-reference.mjs'
+import * as sections from '../../src/config/config-sections.js'
+import { outputName } from '../../src/config/key-types.js'
+import { laterKeys, refusedKeys } from '../../src/config/later-keys.js'
+import { readSources } from './source-files.js'
+
+test('docs/config.md is what the keys say (npm run docs)', () => {
+  expect(readFileSync('docs/config.md', 'utf8')).toBe(configPage(sections))
+})
+
+describe('keys', () => {
+  const known = sections.configSections.flatMap((section) => [
+    `${section.name}.*`,
+    ...Object.keys(section.keys).map((key) => `${section.name}.${key}`),
+  ])
+
+  test('what has no effect yet is a key', () => {
+    const unknown = [...laterKeys, ...refusedKeys].filter((key) => !known.includes(key))
+    expect(unknown).toEqual([])
+  })
+
+  /** Read by the configuration itself, which hands on what they mean. */
+  const resolved = [
+    'query_parser',
+    'query_parser_enabled',
+    'two_phase_commit',
+    'two_phase_commit_auto',
+  ]
+
+  test('a key of [general] that counts as working is read somewhere', () => {
+    const text = readSources(['src', 'commands'], /^src\/config\/(?!pool-settings)/)
+    const unread = Object.entries(sections.generalKeys)
+      .filter(([key, definition]) => sections.effectOf('general', key, definition) === 'working')
+      .map(([key, definition]) => [key, outputName(key, definition.unit)] as const)
+      .filter(([, name]) => !new RegExp(`\\b${name}\\b`).test(text))
+    expect(unread.map(([key]) => key).filter((key) => !resolved.includes(key))).toEqual([])
+  })
+
+  test('every key has a summary that is a sentence', () => {
+    const wrong = sections.configSections.flatMap((section) =>
+      Object.entries(section.keys)
+        .filter(([, { summary }]) => !/[.]$/.test(summary))
+        .map(([key]) => `${section.name}.${key}`),
+    )
+    expect(wrong).toEqual([])
+  })
+})
