@@ -86,7 +86,6 @@ class CachingPlanner implements QueryPlanner {
   readonly #standard: boolean
   readonly #reader: QueryReader
   readonly #texts: TwoGenerations<PlannedQuery>
-  readonly #routes = new WeakMap<object, TemplateRoute>()
 
   constructor(options: QueryPlannerOptions) {
     this.shardCount = options.sharding.shardCount
@@ -122,16 +121,17 @@ class CachingPlanner implements QueryPlanner {
   }
 
   #statement(sql: string, read: ReadStatement): PlannedStatement {
-    let template = this.#routes.get(read.key)
+    const shared = read.template
+    let template = shared.worked as TemplateRoute | undefined
     if (!template) {
-      const { statement, hints } = read
+      const { statement, hints } = shared
       template = {
         kind: statement.kind,
         isRead: readsOnly(statement, this.#world),
         effects: effectsOf(statement, this.#world),
         route: compileStatement(statement, hints, this.#world),
       }
-      this.#routes.set(read.key, template)
+      shared.worked = template
     }
     return new RoutedStatement(sql, read, template, this.#standard)
   }

@@ -10,20 +10,20 @@ import type { Statement } from './statement.js'
 import { makeTemplate, type Piece, type Slots, splitStatements } from './template.js'
 import type { TextSource } from './utility.js'
 
-/** The facts of one statement and where its literals stand in this text. */
+/** One statement of a text: its template and where its literals stand. */
 export interface ReadStatement {
-  readonly statement: Statement
-  readonly hints: CommentHints | undefined
+  readonly template: TemplateEntry
   readonly start: number
   readonly end: number
   readonly slots: Slots
-  /** The same object for every text of a template; plans are kept under it. */
-  readonly key: TemplateEntry
 }
 
+/** What all texts of a template share. */
 export interface TemplateEntry {
   readonly statement: Statement
   readonly hints: CommentHints | undefined
+  /** For the planner: what it worked out for the template. A field, because a WeakMap costs ten times as much. */
+  worked: unknown
 }
 
 export interface ReadQuery {
@@ -126,7 +126,6 @@ export class QueryReader {
 
   #readPiece(sql: string, piece: Piece): ReadStatement | SyntaxFault {
     const template = makeTemplate(sql, piece.start, piece.end, piece.firstToken, piece.lastToken)
-    const slots: Slots = template
     let entry = this.#templates.get(template.key)
     if (!entry) {
       const made = this.#describe(sql, piece, template.starts)
@@ -135,7 +134,7 @@ export class QueryReader {
       const keep = !entry.statement.dependsOnLiterals && template.key.length <= maxKeptLength
       if (keep) this.#templates.set(template.key, entry)
     }
-    return { ...entry, start: piece.start, end: piece.end, slots, key: entry }
+    return { template: entry, start: piece.start, end: piece.end, slots: template }
   }
 
   #describe(sql: string, piece: Piece, starts: readonly number[]): TemplateEntry | SyntaxFault {
@@ -149,6 +148,7 @@ export class QueryReader {
     return {
       statement: describeStatement(raw.stmt, source, slotFinder(starts, source), piece.firstToken),
       hints: readHints(sql, piece.firstToken, piece.lastToken),
+      worked: undefined,
     }
   }
 
@@ -163,8 +163,8 @@ export class QueryReader {
       const end = parsed.offsetOf((raw.stmt_location ?? 0) + length)
       const source: TextSource = { sql, start, end, at: (at) => parsed.offsetOf(at ?? 0) }
       const statement = describeStatement(raw.stmt, source, { slotAt: () => -1 }, 0)
-      const entry = { statement, hints: undefined }
-      return [{ ...entry, start, end, slots: noSlots, key: entry }]
+      const template = { statement, hints: undefined, worked: undefined }
+      return [{ template, start, end, slots: noSlots }]
     })
     return { statements }
   }
