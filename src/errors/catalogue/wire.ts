@@ -48,7 +48,7 @@ export const wireErrors = {
     severity: 'FATAL',
     message: 'could not listen on {address}: {reason}',
     hint: 'choose another address or port, or stop the process that uses it',
-    exit: 3,
+    exit: 4,
   },
   NET_TLS_FAILED: {
     sqlstate: '08001',

@@ -1,0 +1,95 @@
+/** A proxy of two pools and one client for the console, and a record of what it was asked to do. */
+import type { ProxyControl } from '../../../src/admin/proxy-control.js'
+import type { ClientView, PoolView, ProxyView } from '../../../src/admin/proxy-view.js'
+
+const traffic = { transactions: 10, queries: 30, received: 1000, sent: 500 }
+
+export const fakePool = (rest: Partial<PoolView> = {}): PoolView => ({
+  poolId: 1,
+  database: 'app',
+  user: 'alice',
+  address: '10.0.0.1',
+  port: 5432,
+  shard: 0,
+  role: 'primary',
+  clientsActive: 2,
+  clientsWaiting: 1,
+  idle: 3,
+  active: 1,
+  idleInTransaction: 1,
+  opening: 0,
+  total: 5,
+  minSize: 1,
+  maxSize: 10,
+  maxWaitMs: 1234.5,
+  poolerMode: 'transaction',
+  isPaused: false,
+  isBanned: false,
+  banReason: undefined,
+  banLeftMs: undefined,
+  isHealthy: true,
+  isOnline: true,
+  errors: 0,
+  outOfSync: 0,
+  forceClosed: 0,
+  checkouts: 7,
+  waitMs: 4,
+  connectMs: 2,
+  connects: 5,
+  traffic,
+  ...rest,
+})
+
+export const fakeClient: ClientView = {
+  id: 42,
+  user: 'alice',
+  database: 'app',
+  address: '127.0.0.1',
+  port: 40000,
+  state: 'active',
+  isEncrypted: false,
+  applicationName: 'psql',
+  connectedAtMs: 0,
+  lastRequestAtMs: 0,
+  queries: 3,
+  transactions: 1,
+  errors: 0,
+  bytesReceived: 10,
+  bytesSent: 20,
+  waitMs: 0.5,
+  queryMs: 1.5,
+  transactionMs: 2,
+  pins: ['temporary object'],
+  preparedStatements: 0,
+}
+
+export function fakeProxy() {
+  const log: string[] = []
+  const view: ProxyView = {
+    version: '1.2.3',
+    nowMs: () => 1000,
+    uptimeMs: () => 10_000,
+    clients: () => [fakeClient],
+    pools: () => [
+      fakePool(),
+      fakePool({ poolId: 2, shard: 1, isBanned: true, banReason: 'refused', banLeftMs: 61_000 }),
+    ],
+    servers: () => [],
+    databases: () => [],
+    users: () => [{ name: 'alice', poolMode: 'transaction' }],
+    usage: () => [],
+    config: () => [{ name: 'port', value: '6432', source: 'default' }],
+  }
+  const control: ProxyControl = {
+    pause: async (pools) => void log.push(`pause ${JSON.stringify(pools)}`),
+    resume: (pools) => void log.push(`resume ${JSON.stringify(pools)}`),
+    reconnect: (pools) => void log.push(`reconnect ${JSON.stringify(pools)}`),
+    reload: async () => void log.push('reload'),
+    shutdown: () => void log.push('shutdown'),
+    kill: (database) => void log.push(`kill ${database}`),
+    killClient: (id) => void log.push(`kill client ${id}`),
+    ban: (id) => void log.push(`ban ${id}`),
+    unban: (id) => void log.push(`unban ${id}`),
+  }
+  return { view, control, log }
+}
