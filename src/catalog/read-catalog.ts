@@ -1,0 +1,175 @@
+/** Reads the catalogue of one shard through a query function handed in. Asks for text only, so any driver serves. */
+import {
+  Catalog,
+  type CatalogColumn,
+  type CatalogConstraint,
+  type CatalogForeignKey,
+  type CatalogFunction,
+  type CatalogRelation,
+  type RelationKind,
+} from './catalog.js'
+
+/** Rows of one statement, each an array of texts in column order. */
+export type Query = (sql: string) => Promise<readonly (readonly (string | null)[])[]>
+
+const user = (schema: string): string =>
+  `${schema}.nspname NOT IN ('pg_catalog', 'information_schema') AND ${schema}.nspname !~ '^pg_toast'`
+
+const relationsSql = `
+SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relrowsecurity,
+       EXISTS (SELECT 1 FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgenabled <> 'D'),
+       EXISTS (SELECT 1 FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid AND r.rulename <> '_RETURN'),
+       (SELECT i.inhparent FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid AND c.relispartition LIMIT 1)
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND ${user('n')}`
+
+const columnsSql = `
+SELECT a.attrelid, a.attname, a.attnum, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '', a.attidentity <> '',
+       pg_catalog.pg_get_expr(d.adbin, d.adrelid)
+FROM pg_catalog.pg_attribute a
+JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND ${user('n')}
+ORDER BY a.attrelid, a.attnum`
+
+/** One row a key column; an expression has no name. Unique indexes without a constraint are among them. */
+const uniqueSql = `
+SELECT i.indrelid, ic.relname, CASE WHEN i.indisprimary THEN 'primary' WHEN i.indisexclusion THEN 'exclusion' ELSE 'unique' END,
+       k.place, a.attname
+FROM pg_catalog.pg_index i
+JOIN pg_catalog.pg_class ic ON ic.oid = i.indexrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = ic.relnamespace
+CROSS JOIN LATERAL pg_catalog.generate_series(0, i.indnkeyatts - 1) AS k(place)
+LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[k.place] AND i.indkey[k.place] > 0
+WHERE (i.indisunique OR i.indisexclusion) AND ${user('n')}
+ORDER BY i.indrelid, ic.relname, k.place`
+
+const foreignSql = `
+SELECT c.oid, c.conrelid, c.conname, c.confrelid, k.place, a.attname, f.attname
+FROM pg_catalog.pg_constraint c
+CROSS JOIN LATERAL pg_catalog.generate_subscripts(c.conkey, 1) AS k(place)
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[k.place]
+JOIN pg_catalog.pg_attribute f ON f.attrelid = c.confrelid AND f.attnum = c.confkey[k.place]
+WHERE c.contype = 'f'
+ORDER BY c.oid, k.place`
+
+const viewsSql = `
+SELECT DISTINCT r.ev_class, d.refobjid
+FROM pg_catalog.pg_rewrite r
+JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = r.oid
+WHERE r.rulename = '_RETURN' AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid <> r.ev_class`
+
+const functionsSql = `
+SELECT DISTINCT n.nspname, p.proname, p.provolatile
+FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+WHERE n.nspname NOT IN ('pg_catalog', 'information_schema')`
+
+type Row = readonly (string | null)[]
+
+const isTrue = (text: string | null | undefined): boolean => text === 't' || text === 'true'
+
+function grouped<T>(rows: readonly Row[], make: (row: Row) => T): Map<number, T[]> {
+  const groups = new Map<number, T[]>()
+  for (const row of rows) {
+    const key = Number(row[0])
+    const group = groups.get(key)
+    if (group) group.push(make(row))
+    else groups.set(key, [make(row)])
+  }
+  return groups
+}
+
+const toColumn = (row: Row): CatalogColumn => ({
+  name: row[1]!,
+  attnum: Number(row[2]),
+  type: Number(row[3]),
+  typmod: Number(row[4]),
+  notNull: isTrue(row[5]),
+  generated: isTrue(row[6]),
+  identity: isTrue(row[7]),
+  ...(row[8] == null ? {} : { default: row[8] }),
+})
+
+/** Rows of one index follow each other; each adds a column. */
+function uniqueConstraints(rows: readonly Row[]): Map<number, CatalogConstraint[]> {
+  const byTable = new Map<number, CatalogConstraint[]>()
+  for (const [table, name, kind, , column] of rows) {
+    const list = byTable.get(Number(table)) ?? []
+    byTable.set(Number(table), list)
+    const last = list.at(-1)
+    const known = last?.name === name
+    const columns = [...(known ? last!.columns : []), column ?? undefined]
+    const made = { name: name!, kind: kind as CatalogConstraint['kind'], columns }
+    if (known) list[list.length - 1] = made
+    else list.push(made)
+  }
+  return byTable
+}
+
+function foreignKeys(rows: readonly Row[]): Map<number, CatalogForeignKey[]> {
+  const made = new Map<string, { table: number; columns: string[]; targets: string[]; row: Row }>()
+  for (const row of rows) {
+    const one = made.get(row[0]!) ?? { table: Number(row[1]), columns: [], targets: [], row }
+    made.set(row[0]!, one)
+    one.columns.push(row[5]!)
+    one.targets.push(row[6]!)
+  }
+  const byTable = new Map<number, CatalogForeignKey[]>()
+  for (const { table, columns, targets, row } of made.values()) {
+    const key = { name: row[2]!, columns, target: Number(row[3]), targetColumns: targets }
+    byTable.set(table, [...(byTable.get(table) ?? []), key])
+  }
+  return byTable
+}
+
+const kinds: Record<string, RelationKind> = {
+  r: 'table',
+  p: 'partitioned',
+  v: 'view',
+  m: 'materialized',
+  f: 'foreign',
+  S: 'sequence',
+}
+
+const volatilities: Record<string, CatalogFunction['volatility']> = {
+  i: 'immutable',
+  s: 'stable',
+  v: 'volatile',
+}
+
+/** Six statements, one after the other; run them in one REPEATABLE READ transaction when the schema may be changing. */
+export async function readCatalog(query: Query): Promise<Catalog> {
+  const relationRows = await query(relationsSql)
+  const columns = grouped(await query(columnsSql), toColumn)
+  const unique = uniqueConstraints(await query(uniqueSql))
+  const foreign = foreignKeys(await query(foreignSql))
+  const reads = grouped(await query(viewsSql), (row) => Number(row[1]))
+  const functionRows = await query(functionsSql)
+  const relations = relationRows.map((row): CatalogRelation => {
+    const oid = Number(row[0])
+    return {
+      oid,
+      schema: row[1]!,
+      name: row[2]!,
+      kind: kinds[row[3]!]!,
+      isTemporary: row[4] === 't',
+      rowSecurity: isTrue(row[5]),
+      hasTriggers: isTrue(row[6]),
+      hasRules: isTrue(row[7]),
+      ...(row[8] == null ? {} : { parent: Number(row[8]) }),
+      columns: columns.get(oid) ?? [],
+      constraints: unique.get(oid) ?? [],
+      foreignKeys: foreign.get(oid) ?? [],
+      reads: reads.get(oid) ?? [],
+    }
+  })
+  const functions = functionRows.map(
+    ([schema, name, volatility]): CatalogFunction => ({
+      schema: schema!,
+      name: name!,
+      volatility: volatilities[volatility!]!,
+    }),
+  )
+  return new Catalog(relations, functions)
+}
