@@ -64,7 +64,17 @@ export interface PoolView extends PoolPlaceView {
   readonly waitMs: number
   readonly connectMs: number
   readonly connects: number
+  readonly waits: PercentilesView
+  readonly connectTimes: PercentilesView
   readonly traffic: TrafficView
+}
+
+/** Milliseconds. */
+export interface PercentilesView {
+  readonly p50Ms: number
+  readonly p95Ms: number
+  readonly p99Ms: number
+  readonly maxMs: number
 }
 
 /** What went over servers, since the proxy started. */

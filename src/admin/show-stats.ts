@@ -3,8 +3,8 @@
  * Times are microseconds, as PgBouncer's exporters expect. What the clients of a database did, queries' times above all,
  * is known for the database and stands in the row of its first pool; the sums over rows are right.
  */
-import type { PoolView, ProxyView, UsageView } from './proxy-view.js'
-import { type ColumnOf, count, type ShowTable, table, text } from './show-table.js'
+import type { PercentilesView, PoolView, ProxyView, UsageView } from './proxy-view.js'
+import { type ColumnOf, count, micros, type ShowTable, table, text } from './show-table.js'
 
 interface StatsRow {
   readonly pool: PoolView
@@ -36,6 +36,16 @@ const per: Readonly<Record<Figure[2], (row: StatsRow) => number>> = {
   transaction: (row) => row.usage?.transactions ?? 0,
 }
 
+/** Of those that waited at all. */
+function percentiles(what: string, of: (row: StatsRow) => PercentilesView): ColumnOf<StatsRow>[] {
+  return [
+    micros(`${what}_time_p50`, (row) => of(row).p50Ms),
+    micros(`${what}_time_p95`, (row) => of(row).p95Ms),
+    micros(`${what}_time_p99`, (row) => of(row).p99Ms),
+    micros(`${what}_time_max`, (row) => of(row).maxMs),
+  ]
+}
+
 const columns: readonly ColumnOf<StatsRow>[] = [
   text('database', (r) => r.pool.database),
   text('user', (r) => r.pool.user),
@@ -50,6 +60,8 @@ const columns: readonly ColumnOf<StatsRow>[] = [
       return over > 0 ? total(row) / over : 0
     }),
   ),
+  ...percentiles('wait', (row) => row.pool.waits),
+  ...percentiles('connect', (row) => row.pool.connectTimes),
 ]
 
 function rowsOf(view: ProxyView): StatsRow[] {

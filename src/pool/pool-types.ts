@@ -29,6 +29,8 @@ export interface PoolLimits {
 export interface PoolEvents {
   onOpenFailed(error: unknown): void
   onOpened(): void
+  /** A caller got his resource after waiting for it, or gave up. */
+  onWaited(waitedMs: number): void
   /** A resource was found broken, at check-in or by a check. */
   onBroken(why: 'failed' | 'check'): void
   timedOut(facts: { timeoutMs: number; lent: number; maxSize: number; waiting: number }): Error

@@ -258,10 +258,15 @@ export class ResourcePool<T> implements Keeper<T> {
 
   #timedOut(timeoutMs: number, waitedMs: number): Error {
     this.counters.timedOut++
-    this.counters.waitMs += waitedMs
+    this.#waited(waitedMs)
     const { maxSize } = this.limits
     const facts = { timeoutMs, lent: this.#lent.total, maxSize, waiting: this.#queue.size }
     return this.#events.timedOut(facts)
+  }
+
+  #waited(waitedMs: number): void {
+    this.counters.waitMs += waitedMs
+    this.#events.onWaited(waitedMs)
   }
 
   #lend(entry: Entry<T>): Checkout<T> {
@@ -315,7 +320,7 @@ export class ResourcePool<T> implements Keeper<T> {
 
   #finish(entry: Entry<T>, waiter: Waiter<Checkout<T>>): void {
     settle(waiter)
-    this.counters.waitMs += this.#clock.monotonicMs() - waiter.sinceMs
+    this.#waited(this.#clock.monotonicMs() - waiter.sinceMs)
     waiter.resolve(this.#lend(entry))
   }
 
@@ -392,7 +397,7 @@ export class ResourcePool<T> implements Keeper<T> {
     const now = this.#clock.monotonicMs()
     for (const waiter of this.#queue.takeAll()) {
       if (!settle(waiter)) continue
-      this.counters.waitMs += now - waiter.sinceMs
+      this.#waited(now - waiter.sinceMs)
       waiter.reject(error)
     }
   }

@@ -2,6 +2,7 @@
 import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import { type EngineError, engineError, toEngineError } from '../errors/engine-error.js'
+import { LatencyHistogram } from '../metrics/latency-histogram.js'
 import type { ServerConnection } from '../server/server-connection.js'
 import type { HostDefinition, OpenServer, PoolDefinition } from './definition.js'
 import { Health } from './health.js'
@@ -42,6 +43,9 @@ export class ServerPool {
   readonly health: Health
   /** Milliseconds spent in opening servers. */
   connectMs = 0
+  /** Of callers that had to wait for a server. */
+  readonly waits = new LatencyHistogram()
+  readonly connects = new LatencyHistogram()
   /** Of servers that were closed. */
   readonly #pastTraffic: Traffic = { transactions: 0, queries: 0, received: 0, sent: 0 }
   readonly #environment: ServerPoolEnvironment
@@ -123,6 +127,8 @@ export class ServerPool {
     this.health.inherit(older.health)
     addTraffic(this.#pastTraffic, older.#pastTraffic)
     this.connectMs += older.connectMs
+    this.waits.add(older.waits)
+    this.connects.add(older.connects)
     addCounters(this.pool.counters, older.pool.counters)
     older.pool.moveTo(this.pool)
   }
@@ -149,6 +155,7 @@ export class ServerPool {
     const { log } = this.#environment
     return {
       onOpened: () => this.health.succeeded(),
+      onWaited: (waitedMs) => this.waits.record(waitedMs),
       onOpenFailed: (error) => {
         const { message } = toEngineError(error)
         if (this.health.isHealthy) log.warn('server cannot be reached', { error: message })
@@ -172,7 +179,9 @@ export class ServerPool {
       const startedMs = clock.monotonicMs()
       try {
         const server = await openServer(this.host.target, { signal, timeoutMs })
-        this.connectMs += clock.monotonicMs() - startedMs
+        const elapsedMs = clock.monotonicMs() - startedMs
+        this.connectMs += elapsedMs
+        this.connects.record(elapsedMs)
         server.onClose = () => this.pool.forget(server)
         return server
       } catch (error) {

@@ -104,6 +104,8 @@ function poolRow(pool: ServerPool): PoolView {
     waitMs: counters.waitMs,
     connectMs: pool.connectMs,
     connects: counters.opened,
+    waits: pool.waits.summary(),
+    connectTimes: pool.connects.summary(),
     traffic: pool.traffic(),
   }
 }

@@ -36,6 +36,8 @@ export const fakePool = (rest: Partial<PoolView> = {}): PoolView => ({
   waitMs: 4,
   connectMs: 2,
   connects: 5,
+  waits: { p50Ms: 1, p95Ms: 2, p99Ms: 3, maxMs: 4 },
+  connectTimes: { p50Ms: 1, p95Ms: 2, p99Ms: 3, maxMs: 4 },
   traffic,
   ...rest,
 })

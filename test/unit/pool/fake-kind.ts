@@ -78,6 +78,7 @@ export class FakeEvents implements PoolEvents {
   onOpened(): void {
     this.log.push('opened')
   }
+  onWaited(): void {}
   onBroken(why: 'failed' | 'check'): void {
     this.log.push(`broken: ${why}`)
   }
