@@ -58,7 +58,11 @@ export function writeServeConfig(setup: ServeSetup): { configPath: string; users
   ]
   for (const [shard, address] of setup.shards.entries()) {
     lines.push('[[databases]]', `name = "${database}"`, `host = "${address.host}"`)
-    lines.push(`port = ${address.port}`, `database_name = "${address.database}"`, `shard = ${shard}`)
+    lines.push(
+      `port = ${address.port}`,
+      `database_name = "${address.database}"`,
+      `shard = ${shard}`,
+    )
   }
   const configPath = join(directory, 'pgdog.toml')
   writeFileSync(configPath, `${lines.join('\n')}\n${setup.tables ?? ''}\n`)
