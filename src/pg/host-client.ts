@@ -1,6 +1,8 @@
 /** One node-postgres connection to one named host: for jobs that must speak to exactly that server, also over the replication protocol. */
 import type { Duplex } from 'node:stream'
 import pg from 'pg'
+import { engineError } from '../errors/engine-error.js'
+import { isServerError } from './server-error.js'
 
 /** A server of a topology, with who to be there. */
 export interface HostTarget {
@@ -47,8 +49,8 @@ export function hostClientConfig(
 }
 
 /**
- * Connects; rejects with node-postgres' own error. A connection that dies while idle does not end the process:
- * its next query fails.
+ * Connects. A connection that dies while idle does not end the process: its next query fails.
+ * @throws CONNECT_FAILED, CONNECT_REJECTED
  */
 export async function openHostClient(
   target: HostTarget,
@@ -56,8 +58,22 @@ export async function openHostClient(
 ): Promise<pg.Client> {
   const client = new pg.Client(hostClientConfig(target, options))
   client.on('error', () => undefined)
-  await client.connect()
-  return client
+  try {
+    await client.connect()
+    return client
+  } catch (error) {
+    const { host, port, database } = target
+    const where = `${host}:${port}/${database}`
+    const message = `could not connect to ${where}: ${reasonOf(error)}`
+    const code = isServerError(error) ? 'CONNECT_REJECTED' : 'CONNECT_FAILED'
+    throw engineError(code, { message }, { cause: error })
+  }
+}
+
+/** Several addresses refused are one AggregateError without a message. */
+function reasonOf(error: unknown): string {
+  const first = error instanceof AggregateError ? error.errors[0] : error
+  return first instanceof Error && first.message !== '' ? first.message : String(error)
 }
 
 export type HostClient = pg.Client

@@ -7,6 +7,9 @@ import { adminQuery } from '../pg/admin-query.js'
 import type { SchemaDump, SchemaEntry } from './dump-schema.js'
 import { onEachShard, placeOf, type ReshardSide } from './side.js'
 
+/** Name of the CHECK constraints of `pgshard setup --guards`. */
+const SETUP_GUARD = 'pgshard_guard'
+
 /** Entries that must wait until the rows are consistent, or would act on the rows that we apply. */
 const lateTypes = new Set(['FK CONSTRAINT', 'TRIGGER', 'EVENT TRIGGER', 'RULE'])
 
@@ -41,7 +44,19 @@ async function apply(target: ReshardSide, sql: string): Promise<void> {
 /** Schemas, types, functions, sequences and tables without keys. */
 export async function makeTables(target: ReshardSide, dump: SchemaDump): Promise<void> {
   await apply(target, dump.before)
+  await onEachShard(target, async (client) => {
+    await adminQuery(client, dropGuards)
+  })
 }
+
+/** Guards say which rows belong on a shard of the source; on the targets they would refuse the rows that do belong there. */
+const dropGuards = `DO $guards$
+DECLARE item record;
+BEGIN
+  FOR item IN SELECT conrelid::regclass::text AS name, conname FROM pg_constraint
+    WHERE contype = 'c' AND conname = '${SETUP_GUARD}'
+  LOOP EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', item.name, item.conname); END LOOP;
+END $guards$`
 
 /** Primary keys, unique constraints, indexes, policies, statistics. */
 export async function makeIndexes(target: ReshardSide, dump: SchemaDump): Promise<void> {

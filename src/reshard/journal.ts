@@ -77,6 +77,7 @@ export const newRunName = (): string => randomBytes(4).toString('hex')
 export class Journal {
   readonly run: string
   readonly #client: HostClient
+  #last: Promise<unknown> = Promise.resolve()
 
   private constructor(client: HostClient, run: string) {
     this.#client = client
@@ -86,9 +87,8 @@ export class Journal {
   /** Opens the journal of a new run and records it. */
   static async begin(source: ReshardSide, target: ReshardSide): Promise<Journal> {
     const journal = await Journal.#connect(target, newRunName())
-    await adminQuery(journal.#client, journalTables)
-    await adminQuery(
-      journal.#client,
+    await journal.#ask(journalTables)
+    await journal.#ask(
       `INSERT INTO pgshard.reshard_run (run, source, target, state) VALUES ($1, $2, $3, 'planned')`,
       [journal.run, source.name, target.name],
     )
@@ -107,8 +107,7 @@ export class Journal {
   }
 
   async setState(state: RunState, error?: string): Promise<void> {
-    await adminQuery(
-      this.#client,
+    await this.#ask(
       'UPDATE pgshard.reshard_run SET state = $2, error = $3, changed_at = now() WHERE run = $1',
       [this.run, state, error ?? null],
     )
@@ -116,8 +115,7 @@ export class Journal {
 
   /** Adds facts to the run: figures for status. */
   async note(facts: Record<string, unknown>): Promise<void> {
-    await adminQuery(
-      this.#client,
+    await this.#ask(
       'UPDATE pgshard.reshard_run SET facts = facts || $2::jsonb, changed_at = now() WHERE run = $1',
       [this.run, JSON.stringify(facts)],
     )
@@ -125,8 +123,7 @@ export class Journal {
 
   /** To be called, and awaited, before the object is made. */
   async register(object: JournalObject): Promise<void> {
-    await adminQuery(
-      this.#client,
+    await this.#ask(
       `INSERT INTO pgshard.reshard_object (run, kind, side, shard, name) VALUES ($1, $2, $3, $4, $5)
        ON CONFLICT (run, kind, side, shard, name) DO UPDATE SET is_gone = false`,
       [this.run, object.kind, object.side, object.shard, object.name],
@@ -134,8 +131,7 @@ export class Journal {
   }
 
   async markGone(object: JournalObject): Promise<void> {
-    await adminQuery(
-      this.#client,
+    await this.#ask(
       `UPDATE pgshard.reshard_object SET is_gone = true
         WHERE run = $1 AND kind = $2 AND side = $3 AND shard = $4 AND name = $5`,
       [this.run, object.kind, object.side, object.shard, object.name],
@@ -143,8 +139,7 @@ export class Journal {
   }
 
   async setTable(table: JournalTable): Promise<void> {
-    await adminQuery(
-      this.#client,
+    await this.#ask(
       `INSERT INTO pgshard.reshard_table (run, name, rows, bytes, total_bytes, state)
        VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (run, name) DO UPDATE
        SET rows = excluded.rows, bytes = excluded.bytes, total_bytes = excluded.total_bytes,
@@ -153,7 +148,15 @@ export class Journal {
     )
   }
 
+  /** One statement after the other, whoever asks. */
+  #ask(sql: string, values: readonly (string | number | null)[] = []): Promise<unknown> {
+    const answer = this.#last.then(() => adminQuery(this.#client, sql, values))
+    this.#last = answer.catch(() => undefined)
+    return answer
+  }
+
   async close(): Promise<void> {
+    await this.#last
     await this.#client.end().catch(() => undefined)
   }
 }

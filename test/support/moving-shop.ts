@@ -136,7 +136,7 @@ export class FakeProxy implements TrafficGate {
   }
 
   async #enter(): Promise<void> {
-    while (this.#paused) await this.#paused
+    while (this.#paused !== undefined) await this.#paused
     this.#running++
   }
 }
@@ -148,7 +148,17 @@ export async function connect(target: HostTarget): Promise<pg.Client> {
   return client
 }
 
-const notes = ['plain', '', null, 'naïve – “quotes” \\ \t\n\r', "it's", '\u{1F40C}\u0301', '\\N', '\\.', 'NULL']
+const notes = [
+  'plain',
+  '',
+  null,
+  'naïve – “quotes” \\ \t\n\r',
+  "it's",
+  '\u{1F40C}\u0301',
+  '\\N',
+  '\\.',
+  'NULL',
+]
 
 /** Writes until told to stop; `model` is what must be there in the end. */
 export class Writers {
@@ -203,7 +213,15 @@ export class Writers {
           '300)',
           `${Math.ceil(bigLength / 32)})`,
         ),
-        [tenant, id, note, amount, ['a,b', '{"x"}', null], `it's "odd"`, { n: 12345678901234567890n.toString(), note }],
+        [
+          tenant,
+          id,
+          note,
+          amount,
+          ['a,b', '{"x"}', null],
+          `it's "odd"`,
+          { n: 12345678901234567890n.toString(), note },
+        ],
       )
       await client.query('INSERT INTO lines VALUES ($1, $2, 1, $3, $4)', [
         tenant,
@@ -212,14 +230,22 @@ export class Writers {
         Buffer.from([0, 1, 255, id & 255]),
       ])
     })
-    this.model.set(`${tenant}/${id}`, { note: `${note ?? ''}!`, amount, bigLength: Math.ceil(bigLength / 32) * 32 })
+    this.model.set(`${tenant}/${id}`, {
+      note: `${note ?? ''}!`,
+      amount,
+      bigLength: Math.ceil(bigLength / 32) * 32,
+    })
     this.committed++
   }
 
   async #update(tenant: number, id: number): Promise<void> {
     const amount = `${this.#random(100000)}.${10 + this.#random(90)}`
     await this.#proxy.on(tenant, async (client) => {
-      await client.query('UPDATE orders SET amount = $3 WHERE tenant = $1 AND id = $2', [tenant, id, amount])
+      await client.query('UPDATE orders SET amount = $3 WHERE tenant = $1 AND id = $2', [
+        tenant,
+        id,
+        amount,
+      ])
     })
     const row = this.model.get(`${tenant}/${id}`)
     if (row) row.amount = amount
@@ -240,7 +266,10 @@ export class Writers {
     if (!row) return
     await this.#proxy.on(tenant, async (client) => {
       await client.query('DELETE FROM lines WHERE tenant = $1 AND order_id = $2', [tenant, id])
-      await client.query('UPDATE orders SET id = id + 1000000 WHERE tenant = $1 AND id = $2', [tenant, id])
+      await client.query('UPDATE orders SET id = id + 1000000 WHERE tenant = $1 AND id = $2', [
+        tenant,
+        id,
+      ])
     })
     this.model.delete(`${tenant}/${id}`)
     this.model.set(`${tenant}/${id + 1000000}`, row)

@@ -41,7 +41,12 @@ async function seed(source: ReshardSide, rows: number): Promise<void> {
   for (const [shard, target] of source.shards.entries()) {
     const client = await connect(target)
     await client.query(shopSchema)
-    await client.query(`INSERT INTO country VALUES ('DE', 'Germany'), ('FR', NULL::text || ''), ('XX', ' x ')`.replace("NULL::text || ''", "''"))
+    await client.query(
+      `INSERT INTO country VALUES ('DE', 'Germany'), ('FR', NULL::text || ''), ('XX', ' x ')`.replace(
+        "NULL::text || ''",
+        "''",
+      ),
+    )
     const tenants = Array.from({ length: rows }, (_, i) => 100_000 + i).filter(
       (tenant) => shardOf(tenant, source.sharding) === shard,
     )
@@ -50,7 +55,10 @@ async function seed(source: ReshardSide, rows: number): Promise<void> {
          FROM unnest($1::bigint[]) t`,
       [tenants],
     )
-    await client.query(`INSERT INTO "Odd ""Name" (tenant, "sel ect") SELECT t, nullif('v' || t % 5, 'v0') FROM unnest($1::bigint[]) t`, [tenants])
+    await client.query(
+      `INSERT INTO "Odd ""Name" (tenant, "sel ect") SELECT t, nullif('v' || t % 5, 'v0') FROM unnest($1::bigint[]) t`,
+      [tenants],
+    )
     await client.end()
   }
 }
@@ -58,11 +66,19 @@ async function seed(source: ReshardSide, rows: number): Promise<void> {
 async function configFile(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'pgshard-move-'))
   const path = join(directory, 'pgdog.toml')
-  await writeFile(path, '# mine\n[[databases]]\nname = "a"\nhost = "h1"\n[[databases]]\nname = "b"\nhost = "h2"\ndatabase_name = "real"\n')
+  await writeFile(
+    path,
+    '# mine\n[[databases]]\nname = "a"\nhost = "h1"\n[[databases]]\nname = "b"\nhost = "h2"\ndatabase_name = "real"\n',
+  )
   return path
 }
 
-const options = (source: ReshardSide, target: ReshardSide, proxy: FakeProxy, path: string): RunOptions => ({
+const options = (
+  source: ReshardSide,
+  target: ReshardSide,
+  proxy: FakeProxy,
+  path: string,
+): RunOptions => ({
   source,
   target,
   gate: proxy,
@@ -117,7 +133,12 @@ describe.each([
     expect(proxy.calls).toEqual(['open', 'open', 'pause', 'reload', 'resume', 'close'])
     const orders = await allOrders(target)
     for (const [key, row] of writers.model) {
-      expect(orders.get(key), key).toMatchObject({ note: row.note, amount: row.amount, big: row.bigLength, twice: true })
+      expect(orders.get(key), key).toMatchObject({
+        note: row.note,
+        amount: row.amount,
+        big: row.bigLength,
+        twice: true,
+      })
     }
     const written = [...orders.keys()].filter((key) => Number(key.split('/')[0]) < 100_000)
     expect(written.length).toBe(writers.model.size)
@@ -130,20 +151,28 @@ describe.each([
   }, 120_000)
 })
 
-async function checkRest(source: ReshardSide, target: ReshardSide, writers: Writers): Promise<void> {
+async function checkRest(
+  source: ReshardSide,
+  target: ReshardSide,
+  writers: Writers,
+): Promise<void> {
   for (const shard of target.shards) {
     const client = await connect(shard)
     const { rows } = await client.query('SELECT code, name FROM country')
     const names = new Map(rows.map((row) => [row.code, row.name]))
     for (const [code, name] of writers.countries) expect(names.get(code)).toBe(name)
-    const constraints = await client.query(`SELECT contype, convalidated FROM pg_constraint WHERE contype = 'f'`)
+    const constraints = await client.query(
+      `SELECT contype, convalidated FROM pg_constraint WHERE contype = 'f'`,
+    )
     expect(constraints.rows).toEqual([{ contype: 'f', convalidated: true }])
     const triggers = await client.query(`SELECT tgname FROM pg_trigger WHERE NOT tgisinternal`)
     expect(triggers.rows).toEqual([{ tgname: 'stamp' }])
     await client.end()
   }
   const old = await connect(source.shards[0] as HostTarget)
-  await expect(old.query(`INSERT INTO orders (tenant, id) VALUES (1, 1)`)).rejects.toMatchObject({ code: '25006' })
+  await expect(old.query(`INSERT INTO orders (tenant, id) VALUES (1, 1)`)).rejects.toMatchObject({
+    code: '25006',
+  })
   await expect(old.query(`TRUNCATE country`)).rejects.toMatchObject({ code: '25006' })
   const slots = await old.query(`SELECT slot_name FROM pg_replication_slots`)
   expect(slots.rows).toEqual([])
@@ -162,14 +191,17 @@ test('quiet verify names a row that differs, one that is missing and one on the 
   await runReshard(options(source, target, proxy, path))
   const equal = await verifyQuiet({ source, target, clock: systemClock })
   expect(equal.same).toBe(true)
-  const at = (tenant: number): HostTarget => target.shards[shardOf(tenant, target.sharding)] as HostTarget
+  const at = (tenant: number): HostTarget =>
+    target.shards[shardOf(tenant, target.sharding)] as HostTarget
   const one = await connect(at(100_001))
   await one.query(`UPDATE orders SET note = note || ' ' WHERE tenant = 100001`)
   await one.end()
   const two = await connect(at(100_002))
   await two.query(`DELETE FROM orders WHERE tenant = 100002`)
   await two.end()
-  const wrong = await connect(target.shards[(shardOf(100_003, target.sharding) + 1) % 3] as HostTarget)
+  const wrong = await connect(
+    target.shards[(shardOf(100_003, target.sharding) + 1) % 3] as HostTarget,
+  )
   await wrong.query(`INSERT INTO "Odd ""Name" (tenant) VALUES (100003)`)
   await wrong.end()
   const found = await verifyQuiet({ source, target, clock: systemClock })

@@ -1,0 +1,34 @@
+/** `pgshard reshard status`: where the latest run stands. */
+import { BaseCommand } from '../../src/cli/base-command.js'
+import { configOptions } from '../../src/cli/flags.js'
+import { formatBytes, renderTable } from '../../src/cli/render.js'
+import { moveFlags } from '../../src/cli/reshard-flags.js'
+import type { StatusReport } from '../../src/reshard/run-status.js'
+
+export default class ReshardStatus extends BaseCommand {
+  static override summary = 'Show where the latest move between two databases stands.'
+  static override examples = ['<%= config.bin %> reshard status --from shop --to shop_new --json']
+  static override flags = moveFlags
+
+  async run(): Promise<StatusReport> {
+    const { flags } = await this.parse(ReshardStatus)
+    const { loadConfig } = await import('../../src/config/load-config.js')
+    const { sideOf } = await import('../../src/reshard/configured-side.js')
+    const { runStatus } = await import('../../src/reshard/run-status.js')
+    const config = loadConfig(configOptions(flags))
+    const status = await runStatus(sideOf(config, flags.from), sideOf(config, flags.to))
+    this.log(`run ${status.run}: ${status.state}`)
+    if (status.error !== null) this.log(`error: ${status.error}`)
+    const rows = status.tables.map((table) => [
+      table.name,
+      table.state,
+      table.rows,
+      formatBytes(table.bytes),
+    ])
+    this.log(renderTable(['table', 'state', 'rows', 'bytes'], rows))
+    if (status.lag_bytes !== null) this.log(`behind by ${formatBytes(status.lag_bytes)}`)
+    for (const left of status.left) this.log(`still there: ${left}`)
+    this.log(`next: ${status.next}`)
+    return status
+  }
+}

@@ -1,0 +1,53 @@
+/** What a move would do, for `reshard plan`. Reads only. */
+import { type MoveConfig, sideOf } from './configured-side.js'
+import { type Standing, tableLabel } from './move-table.js'
+import { type Problem, preflight } from './preflight.js'
+
+export interface MoveOutline {
+  readonly from: string
+  readonly to: string
+  readonly source_shards: number
+  readonly target_shards: number
+  readonly format: 'binary' | 'text'
+  readonly tables: readonly {
+    readonly name: string
+    readonly from: string
+    readonly to: string
+    /** Of source shard 0. */
+    readonly estimated_rows: number
+    readonly bytes: number
+  }[]
+  readonly problems: readonly Problem[]
+  readonly ready: boolean
+}
+
+function inWords(place: Standing): string {
+  if (place.kind === 'sharded') return `by ${place.keyColumn}`
+  return place.kind === 'reference' ? 'on every shard' : `on shard ${place.shard}`
+}
+
+export async function outlineMove(
+  config: MoveConfig,
+  from: string,
+  to: string,
+): Promise<MoveOutline> {
+  const found = await preflight(sideOf(config, from), sideOf(config, to))
+  const shards = (place: Standing): number =>
+    place.kind === 'sharded' ? found.plan.sourceCount : 1
+  return {
+    from,
+    to,
+    source_shards: found.plan.sourceCount,
+    target_shards: found.plan.targetCount,
+    format: found.binary ? 'binary' : 'text',
+    tables: found.plan.tables.map((table) => ({
+      name: tableLabel(table),
+      from: inWords(table.from),
+      to: inWords(table.to),
+      estimated_rows: table.rowEstimate * shards(table.from),
+      bytes: table.bytes * shards(table.from),
+    })),
+    problems: found.problems,
+    ready: !found.problems.some((problem) => problem.severity === 'error'),
+  }
+}
