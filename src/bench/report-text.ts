@@ -72,9 +72,9 @@ function commandLines(script: ScriptReport, report: BenchReport, isMany: boolean
   return [
     `${isMany ? ' - ' : ''}statement latencies in milliseconds${what}:`,
     ...script.commands.map((command) => {
-      const retries = hasRetries ? ` ${String(command.retries).padStart(10)}` : ''
+      const retries = hasRetries ? `  ${String(command.retries).padStart(10)}` : ''
       const latency = command.latency_ms.toFixed(3).padStart(11)
-      return `   ${latency}  ${String(command.failures).padStart(10)}${retries} ${command.command}`
+      return `   ${latency}  ${String(command.failures).padStart(10)}${retries}  ${command.command}`
     }),
   ]
 }
