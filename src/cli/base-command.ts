@@ -74,6 +74,12 @@ export abstract class BaseCommand extends Command {
     })
   }
 
+  /** oclif would take a missing argument from stdin, which belongs to the data of `copy-shard -` and to passwords. */
+  protected override async init(): Promise<void> {
+    await super.init()
+    for (const arg of Object.values(this.ctor.args)) arg.ignoreStdin = true
+  }
+
   /** One line, so that tools can read it. */
   protected override logJson(json: unknown): void {
     process.stdout.write(`${JSON.stringify(json)}\n`)

@@ -121,7 +121,7 @@ function systemFailure(error: LooseError, code: string): Failure | undefined {
   }
   if (!connectErrors.has(code)) return undefined
   return {
-    code: 'CONNECTION_FAILED',
+    code: 'CONNECT_FAILED',
     sqlstate: '08006',
     message: `could not reach the server: ${error.message || code}`,
     hint: 'check host and port, and that the server accepts connections',

@@ -58,19 +58,32 @@ function commandOf(
   return name && commandIds.includes(name.join(':')) ? { name, length: 1 } : undefined
 }
 
+/** What to say of words that are no command: the rest after one that is, or the nearest name. */
+function unknownCommand(typed: string, names: readonly string[]) {
+  const known = names.find((name) => typed.startsWith(`${name}:`) && !isTopic(name, names))
+  if (known !== undefined) {
+    const words = known.replaceAll(':', ' ')
+    const rest = typed.slice(known.length + 1).replaceAll(':', ' ')
+    return { message: `unexpected argument: ${rest}`, hint: `see "pgshard ${words} --help"` }
+  }
+  const guess = names.find((name) => name.startsWith(typed)) ?? nearest(typed, names)
+  return {
+    message: `there is no command "${typed.replaceAll(':', ' ')}"`,
+    hint:
+      guess === undefined
+        ? 'see "pgshard --help"'
+        : `did you mean "pgshard ${guess.replaceAll(':', ' ')}"?`,
+  }
+}
+
+const isTopic = (name: string, names: readonly string[]): boolean =>
+  names.some((other) => other.startsWith(`${name}:`))
+
 function reportOutside(error: unknown, argv: readonly string[], names: readonly string[]): number {
   let failure = describeFailure(error)
   const typed = /^command (.+) not found$/.exec(failure.message)?.[1]
   if (typed !== undefined) {
-    const words = typed.replaceAll(':', ' ')
-    const guess = (
-      names.find((name) => name.startsWith(typed)) ?? nearest(typed, names)
-    )?.replaceAll(':', ' ')
-    failure = {
-      ...failure,
-      message: `there is no command "${words}"`,
-      hint: guess === undefined ? 'see "pgshard --help"' : `did you mean "pgshard ${guess}"?`,
-    }
+    failure = { ...failure, ...unknownCommand(typed, names) }
   }
   process.stderr.write(renderFailure(failure, argv.includes('--verbose')))
   if (argv.includes('--json')) process.stdout.write(`${JSON.stringify(failureJson(failure))}\n`)

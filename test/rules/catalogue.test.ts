@@ -18,13 +18,14 @@ describe('catalogue', () => {
     expect(sqlstates.size).toBeGreaterThan(250)
   })
 
-  test.each(entries)('%s has a SQLSTATE of PostgreSQL', (_, entry) => {
-    expect(sqlstates.has(entry.sqlstate)).toBe(true)
+  test('every SQLSTATE is one of PostgreSQL', () => {
+    const invented = entries.filter(([, entry]) => !sqlstates.has(entry.sqlstate))
+    expect(invented.map(([code]) => code)).toEqual([])
   })
 
   test('messages are lower case, without full stop, in one line', () => {
     const wrong = entries.filter(
-      ([, { message }]) => /^[A-Z][a-z]/.test(message) || /[.\n]$|\n/.test(message),
+      ([, { message }]) => /^(?!PostgreSQL)[A-Z][a-z]/.test(message) || /[.\n]$|\n/.test(message),
     )
     expect(wrong.map(([code]) => code)).toEqual([])
   })
