@@ -6,6 +6,8 @@ export default class Demo extends BaseCommand {
   static override description =
     'Show the whole road in about a minute: four real PostgreSQL shards, data loaded by copy-shard, a proxy, a benchmark, and a move to six shards while clients write. Needs nothing, leaves nothing behind.'
 
+  static override examples = ['<%= config.bin %> demo']
+
   static override flags = {
     customers: Flags.integer({
       default: 60_000,

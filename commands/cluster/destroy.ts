@@ -5,6 +5,8 @@ export default class ClusterDestroy extends BaseCommand {
   static override description =
     'Stop the servers of a cluster and remove their data, with all that start made. Asks nothing.'
 
+  static override examples = ['<%= config.bin %> cluster destroy']
+
   static override flags = {
     dir: Flags.string({ default: '.pgshard', description: 'where the cluster lives' }),
   }

@@ -6,6 +6,11 @@ export default class ClusterStatus extends BaseCommand {
   static override description =
     'Show the servers of a cluster, what runs and how far replicas are behind.'
 
+  static override examples = [
+    '<%= config.bin %> cluster status',
+    '<%= config.bin %> cluster status --json',
+  ]
+
   static override flags = {
     dir: Flags.string({ default: '.pgshard', description: 'where the cluster lives' }),
   }

@@ -4,6 +4,8 @@ import { BaseCommand } from '../../src/cli/base-command.js'
 export default class ClusterStop extends BaseCommand {
   static override description = 'Stop the servers of a cluster. The data stays.'
 
+  static override examples = ['<%= config.bin %> cluster stop --dir ./.pgshard']
+
   static override flags = {
     dir: Flags.string({ default: '.pgshard', description: 'where the cluster lives' }),
   }
