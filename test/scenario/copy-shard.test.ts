@@ -183,6 +183,34 @@ describe('copy-shard', () => {
     }
   })
 
+  it('says which shards have committed when one cannot', async () => {
+    // The second trigger is deferred again while the first runs, so that only COMMIT fires it.
+    await postgres().query(
+      `create table late (id int);
+       create function refuse() returns trigger language plpgsql as $$ begin raise exception 'too late'; end $$;
+       create constraint trigger refuse after insert on late deferrable initially deferred for each row execute function refuse();
+       create function delay() returns trigger language plpgsql as $$ begin set constraints refuse deferred; insert into late values (1); return null; end $$;
+       create constraint trigger delay after insert on t deferrable initially deferred for each row execute function delay()`,
+      [],
+      2,
+    )
+    try {
+      const { code, stdout, stderr } = await runCli(load(path('small.csv'), '--json'))
+      expect(code, stderr).toBe(6)
+      expect(stderr).toContain('rows were committed on shards 0, 1 but not on shards 2, 3')
+      expect(stderr).toMatch(/shard 2: .*too late; it rolled back/)
+      expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'COPY_COMMIT_PARTIAL' } })
+      const rows = await counts()
+      expect(rows.map((n) => n > 0)).toEqual([true, true, false, false])
+    } finally {
+      await postgres().query(
+        'drop function delay cascade; drop table late; drop function refuse',
+        [],
+        2,
+      )
+    }
+  })
+
   const firstKeyOf = async (shard: number) => {
     for (let id = 0; ; id++) if (placer.ofString(String(id)) === shard) return id
   }
