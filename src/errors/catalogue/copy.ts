@@ -134,7 +134,7 @@ export const copyErrors = {
   COPY_COMMIT_PARTIAL: {
     sqlstate: '40003',
     message: 'rows were committed on shards {committed} but not on shards {missing}',
-    hint: 'count the rows of this file on the shards named last; load only what is missing there',
+    hint: 'a shard has all of its rows or none; delete them on the shards that have them, then load again',
     retry: 'unsafe',
     exit: 6,
   },
