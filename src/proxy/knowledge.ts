@@ -1,6 +1,5 @@
 /**
- * What the proxy knows of one database beside its pools: the planner, the catalogue read from shard 0, where COPY rows go,
- * whether two-phase commit is possible. Read at start, again when a statement changed the schema, again while it fails.
+ * What the proxy knows of one database beside its pools: the planner, the catalogue read from shard 0, where COPY rows go. Read at start, again when a statement changed the schema, again while it fails.
  * Sessions hold `planner` and `copyTarget`, which always speak for the newest reading.
  */
 import type { Clock, Timer } from '../base/clock.js'
@@ -8,11 +7,13 @@ import type { Log } from '../base/log.js'
 import type { Catalog } from '../catalog/catalog.js'
 import { engineError, toEngineError } from '../errors/engine-error.js'
 import type { QueryPlanner } from '../plan/plan.js'
-import type { ShardPools } from '../pool/shard-pools.js'
+import type { OpenServer } from '../pool/definition.js'
+import type { UserPools } from '../pool/user-pools.js'
 import { StatementRegistry } from '../server/shared-statement.js'
 import type { CopyTarget, DatabaseAccess } from '../session/environment.js'
 import { makeShardMap, type ShardMap } from '../sharding/shard-map.js'
 import type { ShardingConfig } from '../sharding/sharded-table.js'
+import { withPrimary } from './ask-primary.js'
 
 /** Rows of a statement, as text. */
 export type AskShard = (sql: string) => Promise<readonly (readonly (string | null)[])[]>
@@ -20,6 +21,7 @@ export type AskShard = (sql: string) => Promise<readonly (readonly (string | nul
 export interface KnowledgeSources {
   readonly clock: Clock
   readonly log: Log
+  readonly openServer: OpenServer
   makePlanner(sharding: ShardingConfig, catalog: Catalog | undefined): Promise<QueryPlanner>
   readCatalog(ask: AskShard): Promise<Catalog>
 }
@@ -38,11 +40,9 @@ export class DatabaseKnowledge {
   readonly statements = new StatementRegistry()
   readonly planner: QueryPlanner
   readonly copyTarget: DatabaseAccess['copyTarget']
-  /** Every shard allows prepared transactions; undefined: not known. */
-  allowsTwoPhase: boolean | undefined
   readonly #sources: KnowledgeSources
   readonly #searchPaths = new Map<string, readonly string[]>()
-  #pools: () => ShardPools | undefined
+  #pools: () => UserPools | undefined
   #reading: Reading | undefined
   #failure = 'it was not read'
   #running: Promise<void> | undefined
@@ -53,7 +53,7 @@ export class DatabaseKnowledge {
   constructor(
     name: string,
     sharding: ShardingConfig,
-    pools: () => ShardPools | undefined,
+    pools: () => UserPools | undefined,
     sources: KnowledgeSources,
   ) {
     this.name = name
@@ -113,16 +113,11 @@ export class DatabaseKnowledge {
     try {
       const pools = this.#pools()
       if (!pools) throw engineError('PROXY_NO_DATABASE', { database: this.name })
-      const checkout = await pools.checkout(0, 'primary')
-      try {
-        const catalog = await this.#sources.readCatalog(async (sql) => {
-          const results = await checkout.resource.query(sql)
-          return results.at(-1)?.rows ?? []
-        })
-        await this.#install(catalog)
-      } finally {
-        checkout.release()
-      }
+      const { openServer, readCatalog } = this.#sources
+      const catalog = await withPrimary(pools, 0, openServer, (server) =>
+        readCatalog(async (sql) => (await server.query(sql)).at(-1)?.rows ?? []),
+      )
+      await this.#install(catalog)
     } catch (error) {
       this.#failure = toEngineError(error).message
       this.#sources.log.warn('the schema of a sharded database could not be read', {

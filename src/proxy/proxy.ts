@@ -17,13 +17,10 @@ import { makeControl } from './control.js'
 import { definePools } from './define-pools.js'
 import { DatabaseKnowledge, type KnowledgeSources } from './knowledge.js'
 import { refuseUnavailable } from './refuse-unavailable.js'
-import {
-  type EnvironmentParts,
-  type InForce,
-  makeEnvironment,
-  tlsToClients,
-} from './session-environment.js'
+import { type InForce, makeEnvironment, tlsToClients } from './session-environment.js'
 import { checkShards } from './start-checks.js'
+import { TwoPhaseCommits } from './two-phase-commits.js'
+import { TwoPhaseHost } from './two-phase-host.js'
 import { makeView } from './view.js'
 
 export interface ProxyOptions {
@@ -39,8 +36,6 @@ export interface ProxyOptions {
   readonly random: () => number
   readonly openServer: OpenServer
   readonly knowledge: Pick<KnowledgeSources, 'makePlanner' | 'readCatalog'>
-  /** Absent: no transaction may write on several shards. */
-  readonly commitTwoPhase?: EnvironmentParts['commitTwoPhase']
   readonly acceptClient: (socket: ByteSocket, environment: SessionEnvironment) => Promise<void>
 }
 
@@ -67,7 +62,9 @@ class RunningProxy implements ServingProxy {
   readonly #options: ProxyOptions
   readonly #clients = new ClientRegistry()
   readonly #pools: Pools
+  readonly #twoPhase: TwoPhaseHost
   readonly #environment: SessionEnvironment
+  readonly #twoPhase: TwoPhaseCommits
   #inForce: InForce
   #listeners: Listener[] = []
   #isDraining = false
@@ -84,7 +81,19 @@ class RunningProxy implements ServingProxy {
     const roleCheckTimeoutMs = config.general.lsnCheckTimeoutMs
     this.#pools = new Pools({ clock, log, random, openServer, roleCheckTimeoutMs })
     this.#inForce = this.#make(config)
+    this.#twoPhase = new TwoPhaseHost({
+      clock,
+      log,
+      waitMs: () => this.#inForce.config.general.twoPhaseWaitMs,
+      users: () => this.#pools.users(),
+    })
     const parts = { pools: this.#pools, clients: this.#clients }
+    this.#twoPhase = new TwoPhaseCommits({
+      pools: this.#pools,
+      clock,
+      log,
+      waitMs: () => this.#inForce.config.general.twoPhaseWaitMs,
+    })
     const view = makeView({
       ...parts,
       version: options.version,
@@ -105,7 +114,7 @@ class RunningProxy implements ServingProxy {
       control,
       inForce: () => this.#inForce,
       isDraining: () => this.#isDraining,
-      ...(options.commitTwoPhase ? { commitTwoPhase: options.commitTwoPhase } : {}),
+      twoPhase: this.#twoPhase,
     })
   }
 
@@ -141,6 +150,7 @@ class RunningProxy implements ServingProxy {
     }
     this.#pools.start()
     await this.#learn()
+    this.#twoPhase.start()
     isReady = true
     for (const socket of held) onSocket(socket)
   }
@@ -167,6 +177,7 @@ class RunningProxy implements ServingProxy {
       this.#pools.apply(definePools(config))
       const before = this.#inForce
       this.#inForce = next
+      this.#twoPhase.forget()
       for (const known of before.knowledge.values()) if (!this.#isKept(known)) known.close()
       for (const warning of config.warnings) log.warn(warning)
       log.info('configuration reloaded', { files: config.files })
@@ -201,12 +212,12 @@ class RunningProxy implements ServingProxy {
   }
 
   #know(name: string, sharding: DatabaseKnowledge['sharding']): DatabaseKnowledge {
-    const { clock, log, knowledge } = this.#options
+    const { clock, log, openServer, knowledge } = this.#options
     const pools = () => {
       const user = [...this.#pools.users()].find(({ definition }) => definition.database === name)
       return user
     }
-    return new DatabaseKnowledge(name, sharding, pools, { clock, log, ...knowledge })
+    return new DatabaseKnowledge(name, sharding, pools, { clock, log, openServer, ...knowledge })
   }
 
   #isKept(known: DatabaseKnowledge): boolean {
@@ -216,7 +227,9 @@ class RunningProxy implements ServingProxy {
   async #learn(): Promise<void> {
     const { knowledge } = this.#inForce
     await Promise.all([
-      checkShards(this.#pools, knowledge, this.#options.log),
+      checkShards(this.#pools, knowledge, this.#options),
+      ...[...this.#pools.users()].map((user) => this.#twoPhase.learn(user)),
+      this.#twoPhase.learn(),
       ...[...knowledge.values()].filter((one) => !one.isReady).map((one) => one.refresh()),
     ])
   }
@@ -236,6 +249,8 @@ class RunningProxy implements ServingProxy {
       drained = false
     }
     for (const known of this.#inForce.knowledge.values()) known.close()
+    this.#twoPhase.stop()
+    this.#twoPhase.close()
     this.#pools.goOffline()
     await Promise.race([this.#pools.whenDrained(), clock.sleep(1000)])
     log.info('ended', { drained })

@@ -10,10 +10,13 @@ import type { LoadedConfig, User } from '../config/loaded-config.js'
 import { engineError } from '../errors/engine-error.js'
 import type { TlsServerOptions } from '../net/tls-upgrade.js'
 import type { Pools } from '../pool/pool-map.js'
+import type { UserPools, UserPools } from '../pool/user-pools.js'
 import type { DatabaseAccess, LoginRules, SessionEnvironment } from '../session/environment.js'
 import type { ClientRegistry } from './client-registry.js'
 import { readOrRefuse } from './define-pools.js'
 import type { DatabaseKnowledge } from './knowledge.js'
+import type { TwoPhaseCommits } from './two-phase-commits.js'
+import type { TwoPhaseHost } from './two-phase-host.js'
 
 /** The configuration in force and what was made of it; replaced whole. */
 export interface InForce {
@@ -33,7 +36,7 @@ export interface EnvironmentParts {
   inForce(): InForce
   isDraining(): boolean
   /** Absent: no transaction may write on several shards. */
-  readonly commitTwoPhase?: (database: string, user: string) => DatabaseAccess['commitTwoPhase']
+  readonly twoPhase: TwoPhaseCommits
 }
 
 const methods: Readonly<Record<string, LoginRules['method']>> = {
@@ -92,10 +95,8 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       planner: known.planner,
       statements: known.statements,
       poolerMode: shardPools.definition.poolerMode,
-      crossShardWrites: crossShardWrites(from, entry, known),
-      commitTwoPhase:
-        from.commitTwoPhase?.(database, user) ??
-        (() => Promise.reject(engineError('PROXY_NOT_YET', { what: 'two-phase commit' }))),
+      crossShardWrites: crossShardWrites(from, entry, shardPools),
+      commitTwoPhase: (writers) => from.twoPhase.commit(shardPools, writers),
       limits: {
         queryTimeoutMs: settings.queryTimeoutMs,
         clientIdleTimeoutMs: settings.clientIdleTimeoutMs,
@@ -114,11 +115,11 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
 function crossShardWrites(
   from: EnvironmentParts,
   user: User,
-  known: DatabaseKnowledge,
+  shardPools: UserPools,
 ): DatabaseAccess['crossShardWrites'] {
   const wanted = user.crossShardWrites ?? 'two_phase'
   if (wanted !== 'two_phase') return wanted
-  return from.commitTwoPhase && known.allowsTwoPhase === true ? 'two_phase' : 'error'
+  return from.twoPhase.allows(shardPools) ? 'two_phase' : 'error'
 }
 
 const isConsole = (parts: EnvironmentParts, database: string): boolean =>

@@ -1,6 +1,7 @@
 /** COMMIT of a transaction that wrote more than one shard, by `cross_shard_writes`. */
 import { engineError } from '../errors/engine-error.js'
 import { TX_IDLE } from '../wire/tags.js'
+import { noticeFrame } from './answers.js'
 import type { HeldServer } from './held-servers.js'
 import type { SessionCore } from './session-core.js'
 
@@ -13,7 +14,8 @@ export async function commitOverShards(
   helds: readonly HeldServer[],
 ): Promise<void> {
   try {
-    await commit(core, helds)
+    const pending = await commit(core, helds)
+    if (pending.length > 0) core.output.append(pendingNotice(pending))
   } catch (error) {
     await rollBackAll(core, helds)
     throw error
@@ -35,7 +37,11 @@ export async function rollBackAll(core: SessionCore, helds: readonly HeldServer[
   )
 }
 
-async function commit(core: SessionCore, helds: readonly HeldServer[]): Promise<void> {
+async function commit(
+  core: SessionCore,
+  helds: readonly HeldServer[],
+): Promise<readonly number[]> {
+  let pending: readonly number[] = []
   const writers = helds.filter((held) => held.wrote)
   if (writers.length > 1 && core.access.crossShardWrites !== 'two_phase') {
     throw engineError('SESSION_WRITES_SHARDS', {
@@ -43,11 +49,21 @@ async function commit(core: SessionCore, helds: readonly HeldServer[]): Promise<
       second: writers[1]?.shard ?? 0,
     })
   }
-  if (writers.length > 1) await core.access.commitTwoPhase(writers)
+  if (writers.length > 1) pending = await core.access.commitTwoPhase(writers)
   else for (const held of writers) await held.server.query('COMMIT')
   for (const held of helds) {
     if (!held.wrote) await held.server.query('COMMIT')
     held.joined = false
     held.wrote = false
   }
+  return pending
 }
+
+/** hard-parts §3.5: the decision stands, the shards follow. */
+const pendingNotice = (shards: readonly number[]): Buffer =>
+  noticeFrame(
+    '01000',
+    'WARNING',
+    `the transaction is committed, but shard ${shards.join(' and ')} will show it only when it can be reached`,
+    'nothing needs to be done: the shard is told as soon as it answers',
+  )

@@ -74,10 +74,10 @@ export interface DatabaseAccess {
   readonly statements: StatementRegistry
   readonly poolerMode: 'transaction' | 'session' | 'statement'
   readonly crossShardWrites: 'two_phase' | 'best_effort' | 'error'
-  /** Commits what several servers have written, as one: all or none (executor/two-phase.ts). @throws the refusal, after rolling back everywhere */
+  /** Commits what several servers have written, as one: all or none (executor/two-phase.ts); gives the shards that will commit a little later. @throws the refusal, after rolling back everywhere */
   commitTwoPhase(
     parts: readonly { readonly shard: number; readonly server: ServerConnection }[],
-  ): Promise<void>
+  ): Promise<readonly number[]>
   /** Milliseconds; Infinity is off. */
   readonly limits: {
     readonly queryTimeoutMs: number

@@ -1,0 +1,130 @@
+/**
+ * Two-phase commit for the databases of a proxy: who may use it, on which servers, and the sweep that ends what a dead
+ * process left behind. The protocol itself is executor/two-phase.ts.
+ */
+import type { Clock, Timer } from '../base/clock.js'
+import type { Log } from '../base/log.js'
+import { toEngineError } from '../errors/engine-error.js'
+import { commitTwoPhase, type TwoPhasePart } from '../executor/two-phase.js'
+import {
+  readTwoPhaseIdentity,
+  type TwoPhaseIdentity,
+  type WithServer,
+} from '../executor/two-phase-identity.js'
+import { RECOVERY_GRACE_MS, recoverPrepared } from '../executor/two-phase-recovery.js'
+import type { Pools } from '../pool/pool-map.js'
+import type { UserPools } from '../pool/user-pools.js'
+import { Settings, settingsDifference } from '../server/settings.js'
+
+/** After a "no", the shards are asked again no sooner: `pgshard setup` may have been run meanwhile. */
+const ASK_AGAIN_MS = 5000
+
+interface Standing {
+  readonly identity?: TwoPhaseIdentity
+  readonly askedMs: number
+}
+
+export class TwoPhaseCommits {
+  readonly #pools: Pools
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #waitMs: () => number
+  #standings = new WeakMap<UserPools, Standing>()
+  #sweep: Timer | undefined
+
+  constructor(options: { pools: Pools; clock: Clock; log: Log; waitMs: () => number }) {
+    this.#pools = options.pools
+    this.#clock = options.clock
+    this.#log = options.log
+    this.#waitMs = options.waitMs
+  }
+
+  /** Whether transactions of this user may write on several shards; asks again in the background after a "no". */
+  allows(user: UserPools): boolean {
+    const standing = this.#standings.get(user)
+    if (standing?.identity) return true
+    if (!standing || this.#clock.monotonicMs() - standing.askedMs > ASK_AGAIN_MS)
+      void this.learn(user)
+    return false
+  }
+
+  /** Asks every shard of the user's database; a "no" is logged with its reason, once. */
+  async learn(user: UserPools): Promise<void> {
+    if (user.shardCount < 2 || this.#standings.get(user)?.identity) return
+    const isFirst = !this.#standings.has(user)
+    this.#standings.set(user, { askedMs: this.#clock.monotonicMs() })
+    try {
+      const { database } = user.definition
+      const identity = await readTwoPhaseIdentity(database, user.shardCount, withServer(user))
+      this.#standings.set(user, { identity, askedMs: this.#clock.monotonicMs() })
+    } catch (error) {
+      const { message, hint } = toEngineError(error)
+      if (isFirst) this.#log.warn(`cross_shard_writes is "error": ${message}`, { hint })
+    }
+  }
+
+  /** After RELOAD the shards may be others. */
+  forget(): void {
+    this.#standings = new WeakMap()
+  }
+
+  /** Commits for a client; gives the shards whose second phase is still pending. */
+  async commit(user: UserPools, parts: readonly TwoPhasePart[]): Promise<readonly number[]> {
+    if (!this.#standings.get(user)?.identity) await this.learn(user)
+    const identity =
+      this.#standings.get(user)?.identity ??
+      (await readTwoPhaseIdentity(user.definition.database, user.shardCount, withServer(user)))
+    const outcome = await commitTwoPhase(parts, {
+      identity,
+      withServer: withServer(user),
+      clock: this.#clock,
+      waitMs: this.#waitMs(),
+    })
+    return outcome.pending
+  }
+
+  /** Sweeps from now on, every grace time. */
+  start(): void {
+    this.#sweep = this.#clock.after(RECOVERY_GRACE_MS, () => {
+      void this.#recover().finally(() => {
+        if (this.#sweep) this.start()
+      })
+    })
+  }
+
+  stop(): void {
+    this.#sweep?.cancel()
+    this.#sweep = undefined
+  }
+
+  async #recover(): Promise<void> {
+    for (const user of this.#pools.users()) {
+      const identity = this.#standings.get(user)?.identity
+      if (!identity) continue
+      const report = await recoverPrepared({ identity, withServer: withServer(user) })
+      if (report.committed + report.rolledBack === 0) continue
+      this.#log.info('transactions left by a dead process were ended', {
+        database: user.definition.database,
+        committed: report.committed,
+        rolledBack: report.rolledBack,
+      })
+    }
+  }
+}
+
+/** A pooled connection to a shard's primary, without any client's settings. */
+const withServer =
+  (user: UserPools): WithServer =>
+  async (shard, work) => {
+    const checkout = await user.checkout(shard, 'primary')
+    const server = checkout.resource
+    try {
+      const reset = settingsDifference(server.settings, Settings.none)
+      if (reset !== '') await server.query(reset)
+      server.settings = Settings.none
+      return await work(server)
+    } finally {
+      if (server.isIdle) checkout.release()
+      else checkout.discard('not idle after a statement of two-phase commit')
+    }
+  }
