@@ -118,27 +118,22 @@ async function pump(
   for await (const chunk of chunks) {
     if (lane.signal.aborted) throw engineError('INTERRUPTED', { what: 'copy-shard' })
     const before = router.rows
-    await split(() => router.push(chunk), router, writers)
+    await split(() => router.push(chunk), writers)
     lane.onProgress(0, router.rows - before)
     await writers?.ready()
     await lane.pace(chunk.length)
   }
   const before = router.rows
-  await split(() => router.finish(), router, writers)
+  await split(() => router.finish(), writers)
   lane.onProgress(0, router.rows - before)
   await writers?.ready()
 }
 
 /** When our own check fails, the rows before it may hold an earlier fault: the servers are asked first. */
-async function split(
-  run: () => void,
-  router: RowRouter,
-  writers: ShardWriters | undefined,
-): Promise<void> {
+async function split(run: () => void, writers: ShardWriters | undefined): Promise<void> {
   try {
     run()
   } catch (error) {
-    router.flush()
     await writers?.finishCopy()
     throw error
   }

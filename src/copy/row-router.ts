@@ -96,7 +96,7 @@ export class RowRouter implements RowSink {
   /** The data is complete: gives out the last rows and all that is buffered. */
   finish(): void {
     this.#splitInput()
-    this.#splitter.finish(this)
+    this.#orFlush(() => this.#splitter.finish(this))
     if (this.#isBinary) this.#appendToAll(BINARY_TRAILER, 0, 2)
     this.flush()
   }
@@ -124,7 +124,17 @@ export class RowRouter implements RowSink {
     if (length === 0) return
     this.#inputLength = 0
     if (this.#view.length !== length) this.#view = this.#arena.subarray(0, length)
-    this.#splitter.push(this.#view, this)
+    this.#orFlush(() => this.#splitter.push(this.#view, this))
+  }
+
+  /** Rows before a fault are handed out: a server may find an earlier fault in them. */
+  #orFlush(run: () => void): void {
+    try {
+      run()
+    } catch (error) {
+      this.flush()
+      throw error
+    }
   }
 
   #place(key: RowKey, bytes: Buffer, start: number, end: number): number {

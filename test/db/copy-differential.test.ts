@@ -106,7 +106,6 @@ async function copySplit(client: pg.Client, one: CopyCase, serverMajor: number) 
     }
     const line = lineOf(where)
     refused = { code: sqlstate, message, ...(line ? { line } : {}) }
-    router.flush()
   }
   await client.query('begin')
   const failures: Outcome[] = []

@@ -83,6 +83,20 @@ describe('row router', () => {
     )
   })
 
+  it('hands out the rows before a fault, so that a server may find an earlier one', () => {
+    const given: string[] = []
+    const router = makeRowRouter({
+      options: makeCopyOptions({ format: 'csv' }),
+      layout,
+      shardCount: 2,
+      placer,
+      onBatch: (shard, bytes) => given.push(`${shard} ${bytes}`),
+    })
+    router.push(Buffer.from('1,x\n2,y\n9,z\n1,never\n'))
+    expect(() => router.finish()).toThrowError(expect.objectContaining({ sqlstate: '23514' }))
+    expect(given).toEqual(['0 1,x\n', '1 2,y\n'])
+  })
+
   it('refuses data without the key', () => {
     expect(() =>
       makeRowRouter({
