@@ -45,7 +45,9 @@ export const shardedTableKeys = {
     'postgres',
     "Hash function: that of PARTITION BY HASH, or PgDog's sha1.",
   ),
-  primary: boolean(false, 'PgDog: the table whose keys the others refer to.'),
+  primary: boolean(false, 'The table whose keys the others refer to.', {
+    unused: 'tables lie together when their keys are placed alike',
+  }),
   centroids: vectors('Centres of a vector key, sorted to shards by number.'),
   centroids_path: path('JSON file with them.'),
   centroid_probes: integer(

@@ -23,12 +23,7 @@ describe('keys', () => {
   })
 
   /** Read by the configuration itself, which hands on what they mean. */
-  const resolved = [
-    'query_parser',
-    'query_parser_enabled',
-    'two_phase_commit',
-    'two_phase_commit_auto',
-  ]
+  const resolved = ['two_phase_commit', 'two_phase_commit_auto']
 
   test('a key of [general] that counts as working is read somewhere', () => {
     const text = readSources(['src', 'commands'], /^src\/config\/(?!pool-settings)/)
@@ -37,6 +32,26 @@ describe('keys', () => {
       .map(([key, definition]) => [key, outputName(key, definition.unit)] as const)
       .filter(([, name]) => !new RegExp(`\\b${name}\\b`).test(text))
     expect(unread.map(([key]) => key).filter((key) => !resolved.includes(key))).toEqual([])
+  })
+
+  test('a key of [general] that is read is not said to do nothing', () => {
+    const text = readSources(['src', 'commands'], /^src\/config\//)
+    // Words that also mean something else in the code.
+    const ambiguous = [
+      'prepared_statements',
+      'dry_run',
+      'workers',
+      'workers_mode',
+      'passthrough_auth',
+    ]
+    const read = Object.entries(sections.generalKeys)
+      .filter(([key]) => laterKeys.has(`general.${key}`) || refusedKeys.has(`general.${key}`))
+      .filter(([key, definition]) =>
+        new RegExp(`\\.${outputName(key, definition.unit)}\\b`).test(text),
+      )
+      .map(([key]) => key)
+      .filter((key) => !ambiguous.includes(key))
+    expect(read).toEqual([])
   })
 
   test('every key has a summary that is a sentence', () => {

@@ -52,12 +52,7 @@ describe('describeFailure', () => {
 
   test.each<[string, Error, string, number]>([
     ['a file', withFields('ENOENT: …', { code: 'ENOENT', path: '/a' }), 'FILE_MISSING', 3],
-    [
-      'a port',
-      withFields('connect ECONNREFUSED', { code: 'ECONNREFUSED' }),
-      'CONNECTION_FAILED',
-      4,
-    ],
+    ['a port', withFields('connect ECONNREFUSED', { code: 'ECONNREFUSED' }), 'CONNECT_FAILED', 4],
     ['a login', withFields('no', { code: '28P01', severity: 'FATAL' }), 'SERVER_ERROR', 4],
     ['a statement', withFields('no', { code: '42P01', severity: 'ERROR' }), 'SERVER_ERROR', 1],
     ['a bug', new TypeError('x is not a function'), 'INTERNAL', 1],
