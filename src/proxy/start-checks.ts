@@ -34,15 +34,18 @@ async function checkDatabase(
     return
   }
   const shards = Array.from({ length: first.shardCount }, (_, shard) => shard)
-  await Promise.all(shards.map((shard) => reachShard(first, shard, log)))
+  await Promise.all(shards.map((shard) => reachShard(first, shard, tools)))
   if (database.sharding.shardCount === 1) return
   await Promise.all(users.map((user) => readSearchPath(user, database, tools)))
 }
 
-async function reachShard(user: UserPools, shard: number, log: Log): Promise<void> {
+async function reachShard(
+  user: UserPools,
+  shard: number,
+  { openServer, log }: CheckTools,
+): Promise<void> {
   try {
-    const checkout = await user.checkout(shard, 'primary')
-    checkout.release()
+    await withPrimary(user, shard, openServer, async () => undefined)
   } catch (error) {
     const { code, message, hint } = toEngineError(error)
     // The pool itself has said that it cannot connect.
