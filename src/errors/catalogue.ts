@@ -11,6 +11,7 @@ import { reshardErrors } from './catalogue/reshard.js'
 import { routingErrors } from './catalogue/routing.js'
 import { sessionErrors } from './catalogue/session.js'
 import { setupErrors } from './catalogue/setup.js'
+import { twoPhaseErrors } from './catalogue/two-phase.js'
 import { wireErrors } from './catalogue/wire.js'
 import type { CatalogueEntry } from './catalogue-entry.js'
 
@@ -48,6 +49,7 @@ export const catalogue = {
   ...benchErrors,
   ...clusterErrors,
   ...setupErrors,
+  ...twoPhaseErrors,
 } as const
 
 export type ErrorCode = keyof typeof catalogue
