@@ -157,8 +157,8 @@ export class ServerPool {
       onOpened: () => this.health.succeeded(),
       onWaited: (waitedMs) => this.waits.record(waitedMs),
       onOpenFailed: (error) => {
-        const { message } = toEngineError(error)
-        if (this.health.isHealthy) log.warn('server cannot be reached', { error: message })
+        const { message, hint } = toEngineError(error)
+        if (this.health.isHealthy) log.warn(message, { hint })
         this.health.failed(message)
       },
       onBroken: (why) => {
@@ -198,7 +198,7 @@ export class ServerPool {
       return engineError('POOL_CONNECT_TIMEOUT', { ...place, timeoutMs }, { cause: error })
     }
     const { user, database } = this.host.target
-    const parameters = { ...place, user, database, reason: error.message }
+    const parameters = { ...place, user, database, reason: reasonOf(error) }
     return engineError('POOL_CONNECT_FAILED', parameters, { cause: error })
   }
 
@@ -239,6 +239,23 @@ export function addressOf(target: { readonly host: string; readonly port: number
   return target.host.includes(':')
     ? `[${target.host}]:${target.port}`
     : `${target.host}:${target.port}`
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection reset',
+  EHOSTUNREACH: 'no route to host',
+  ENETUNREACH: 'network is unreachable',
+  ENOTFOUND: 'host name not found',
+  EAI_AGAIN: 'host name not found now',
+  ENOENT: 'no such socket',
+}
+
+/** What went wrong, without the address, which the message around it names. */
+function reasonOf(error: EngineError): string {
+  if (error.code !== 'NET_CONNECT_FAILED') return error.message
+  const reason = error.message.slice(error.message.lastIndexOf(': ') + 2)
+  return reasons[reason] ?? reason
 }
 
 function conditionOf(server: ServerConnection): Condition {

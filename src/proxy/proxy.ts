@@ -20,7 +20,6 @@ import { refuseUnavailable } from './refuse-unavailable.js'
 import { type InForce, makeEnvironment, tlsToClients } from './session-environment.js'
 import { checkShards } from './start-checks.js'
 import { TwoPhaseCommits } from './two-phase-commits.js'
-import { TwoPhaseHost } from './two-phase-host.js'
 import { makeView } from './view.js'
 
 export interface ProxyOptions {
@@ -62,7 +61,6 @@ class RunningProxy implements ServingProxy {
   readonly #options: ProxyOptions
   readonly #clients = new ClientRegistry()
   readonly #pools: Pools
-  readonly #twoPhase: TwoPhaseHost
   readonly #environment: SessionEnvironment
   readonly #twoPhase: TwoPhaseCommits
   #inForce: InForce
@@ -81,12 +79,6 @@ class RunningProxy implements ServingProxy {
     const roleCheckTimeoutMs = config.general.lsnCheckTimeoutMs
     this.#pools = new Pools({ clock, log, random, openServer, roleCheckTimeoutMs })
     this.#inForce = this.#make(config)
-    this.#twoPhase = new TwoPhaseHost({
-      clock,
-      log,
-      waitMs: () => this.#inForce.config.general.twoPhaseWaitMs,
-      users: () => this.#pools.users(),
-    })
     const parts = { pools: this.#pools, clients: this.#clients }
     this.#twoPhase = new TwoPhaseCommits({
       pools: this.#pools,
@@ -229,7 +221,6 @@ class RunningProxy implements ServingProxy {
     await Promise.all([
       checkShards(this.#pools, knowledge, this.#options),
       ...[...this.#pools.users()].map((user) => this.#twoPhase.learn(user)),
-      this.#twoPhase.learn(),
       ...[...knowledge.values()].filter((one) => !one.isReady).map((one) => one.refresh()),
     ])
   }
@@ -250,7 +241,6 @@ class RunningProxy implements ServingProxy {
     }
     for (const known of this.#inForce.knowledge.values()) known.close()
     this.#twoPhase.stop()
-    this.#twoPhase.close()
     this.#pools.goOffline()
     await Promise.race([this.#pools.whenDrained(), clock.sleep(1000)])
     log.info('ended', { drained })

@@ -10,13 +10,12 @@ import type { LoadedConfig, User } from '../config/loaded-config.js'
 import { engineError } from '../errors/engine-error.js'
 import type { TlsServerOptions } from '../net/tls-upgrade.js'
 import type { Pools } from '../pool/pool-map.js'
-import type { UserPools, UserPools } from '../pool/user-pools.js'
+import type { UserPools } from '../pool/user-pools.js'
 import type { DatabaseAccess, LoginRules, SessionEnvironment } from '../session/environment.js'
 import type { ClientRegistry } from './client-registry.js'
 import { readOrRefuse } from './define-pools.js'
 import type { DatabaseKnowledge } from './knowledge.js'
 import type { TwoPhaseCommits } from './two-phase-commits.js'
-import type { TwoPhaseHost } from './two-phase-host.js'
 
 /** The configuration in force and what was made of it; replaced whole. */
 export interface InForce {

@@ -116,7 +116,8 @@ export class TwoPhaseCommits {
 const withServer =
   (user: UserPools): WithServer =>
   async (shard, work) => {
-    const checkout = await user.checkout(shard, 'primary')
+    // Ahead of those that hold nothing: a commit under way waits for it.
+    const checkout = await user.checkout(shard, 'primary', { holdsServers: true })
     const server = checkout.resource
     try {
       const reset = settingsDifference(server.settings, Settings.none)
