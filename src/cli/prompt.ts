@@ -1,4 +1,4 @@
-/** Questions to the person at the terminal, on stderr; answers from stdin when it is no terminal. A password is never echoed. */
+/** Asks the person at the terminal for a password, on stderr and unseen; reads it from stdin when that is no terminal. */
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { engineError } from '../errors/engine-error.js'
@@ -9,19 +9,18 @@ async function readAll(): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** One line from the terminal; `echo` off hides what is typed. */
-function ask(question: string, echo: boolean): Promise<string> {
-  const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
-  const output = echo ? process.stderr : silent
+/** One line from the terminal; what is typed is not shown. */
+function askUnseen(question: string): Promise<string> {
+  const output = new Writable({ write: (_chunk, _encoding, done) => done() })
   const lines = createInterface({ input: process.stdin, output, terminal: true })
-  if (!echo) process.stderr.write(question)
+  process.stderr.write(question)
   return new Promise((resolve, reject) => {
     let answered = false
     lines.on('close', () => {
-      if (!echo) process.stderr.write('\n')
+      process.stderr.write('\n')
       if (!answered) reject(engineError('INTERRUPTED', { what: 'the question' }))
     })
-    lines.question(echo ? question : '', (answer) => {
+    lines.question('', (answer) => {
       answered = true
       lines.close()
       resolve(answer)
@@ -31,12 +30,6 @@ function ask(question: string, echo: boolean): Promise<string> {
 
 /** A password: typed unseen on a terminal, else the first line of stdin. */
 export async function readPassword(question: string): Promise<string> {
-  if (process.stdin.isTTY) return ask(question, false)
+  if (process.stdin.isTTY) return askUnseen(question)
   return ((await readAll()).split('\n')[0] ?? '').replace(/\r$/, '')
-}
-
-/** True for "y" or "yes". Without a terminal there is nobody to ask: false. */
-export async function confirm(question: string): Promise<boolean> {
-  if (!process.stdin.isTTY) return false
-  return /^y(es)?$/i.test((await ask(`${question} [y/N] `, true)).trim())
 }
