@@ -55,6 +55,9 @@ export const rooms = {
   ],
   session: [
     'executor',
+    'pool',
+    'copy',
+    'sharding',
     'routing',
     'plan',
     'pubsub',

@@ -4,7 +4,8 @@ import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { afterAll, beforeAll } from 'vitest'
 import type { ServerConnection } from '../../src/server/server-connection.js'
-import { type Served, startServe } from '../support/serve.js'
+import { runCli } from '../support/run-cli.js'
+import { type Served, startServe, writeServeConfig } from '../support/serve.js'
 import { usePostgres } from '../support/use-postgres.js'
 import { openTarget, type Target } from './ask.js'
 
@@ -51,11 +52,23 @@ export function useOracle(setup: OracleSetup): () => Oracle {
     }
     const address = { host: server.host, port: server.port }
     const proxied = await startServe({ shards: [{ ...address, database: plainDatabase }] })
-    const served = await startServe({
+    const shardedSetup = {
       shards: names.map((database) => ({ ...address, database })),
       tables: setup.sharding,
       general: ['cross_shard_writes = "two_phase"'],
-    })
+    }
+    const files = writeServeConfig(shardedSetup)
+    const prepared = await runCli([
+      'setup',
+      '--config',
+      files.configPath,
+      '--users',
+      files.usersPath,
+      '--database',
+      'app',
+    ])
+    if (prepared.code !== 0) throw new Error(`setup failed:\n${prepared.stdout}${prepared.stderr}`)
+    const served = await startServe(shardedSetup)
     const open = async (target: Target) => {
       const connection = await openTarget(target)
       await connection.query(`set search_path to ${setup.searchPath}`)
