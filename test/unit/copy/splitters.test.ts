@@ -35,7 +35,7 @@ describe('csv', () => {
 
   it('accepts quotes in mid-field and another escape', () => {
     expect(csv('a"b,c"d,x,y\n').keys).toEqual(['ab,cd'])
-    expect(csv(String.raw`"a\"b\\c\d",x,y` + '\n', { escape: '\\' }).keys).toEqual([
+    expect(csv(`${String.raw`"a\"b\\c\d",x,y`}\n`, { escape: '\\' }).keys).toEqual([
       String.raw`a"b\c\d`,
     ])
   })
