@@ -22,8 +22,9 @@ function qualifiedColumn(use: ColumnUse, level: Level, places: Places): BoundCol
     if (level.relations[index]!.renamesColumns) return undefined
     return { level, relation: index, column: use.column }
   }
-  // A subquery or CTE of this level may bear the name: it hides the outer one.
-  if (level.hasDerived || !level.parent) return undefined
+  // A subquery or CTE of this level that bears the name hides the outer one.
+  const hidden = level.derived.includes(use.table!) || level.derived.includes('*')
+  if (hidden || !level.parent) return undefined
   return qualifiedColumn(use, level.parent, places)
 }
 

@@ -256,7 +256,8 @@ function scanDollar(sql: string, from: number): number {
   if (classOf(sql.charCodeAt(from + 1)) === digit) {
     let end = from + 1
     while (classOf(sql.charCodeAt(end)) === digit) end++
-    return pushNumber(sql, TokenKind.parameter, from, end)
+    // The parser takes $1from apart; a server of 15 or newer rejects it itself.
+    return pushed(TokenKind.parameter, from, end)
   }
   const end = dollarEnd(sql, from)
   if (end !== 0) return pushed(TokenKind.string, from, end)

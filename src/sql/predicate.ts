@@ -69,8 +69,9 @@ export function readValue(node: Node | undefined, slots: SlotFinder): Value | un
   const type = typeOf(node.TypeCast.typeName)
   if (!inner || type === undefined) return undefined
   if (inner.kind === 'null') return inner
-  // A cast of a cast may change the value ('1.5'::numeric::int); the same type twice does not.
-  if (inner.type !== undefined && inner.type !== type) return undefined
+  // A cast of a cast may change the value ('1.5'::numeric::int). The same type twice does not, nor a string by way of text.
+  const viaText = inner.kind === 'slot' && inner.literal === 'string' && inner.type === 'text'
+  if (inner.type !== undefined && inner.type !== type && !viaText) return undefined
   return { ...inner, type }
 }
 
@@ -140,13 +141,26 @@ function inList(expression: A_Expr, slots: SlotFinder): Predicate {
   return membership(lexpr, rexpr.List.items ?? [], slots)
 }
 
+/** = ANY (ARRAY[…]::type[]): each element takes the cast. */
+function castArray(left: Node, right: Node, slots: SlotFinder): Predicate | undefined {
+  if (!('TypeCast' in right)) return undefined
+  const { arg, typeName } = right.TypeCast
+  if (!arg || !('A_ArrayExpr' in arg) || !typeName) return undefined
+  const { arrayBounds: _, ...element } = typeName
+  const items = (arg.A_ArrayExpr.elements ?? []).map(
+    (item): Node => ({ TypeCast: { arg: item, typeName: element } }),
+  )
+  return membership(left, items, slots)
+}
+
 function anyOf(expression: A_Expr, slots: SlotFinder): Predicate {
   const { lexpr, rexpr } = expression
   if (operatorName(expression) !== '=' || !lexpr || !rexpr) return unknown
-  const bare = 'TypeCast' in rexpr && rexpr.TypeCast.arg ? rexpr.TypeCast.arg : rexpr
-  if ('A_ArrayExpr' in bare && bare === rexpr) {
-    return membership(lexpr, bare.A_ArrayExpr.elements ?? [], slots)
+  if ('A_ArrayExpr' in rexpr) {
+    return membership(lexpr, rexpr.A_ArrayExpr.elements ?? [], slots)
   }
+  const cast = castArray(lexpr, rexpr, slots)
+  if (cast) return cast
   const column = readColumn(lexpr)
   const array = readValue(rexpr, slots)
   if (!column || !array) return unknown

@@ -23,6 +23,7 @@ export function newLevel(kind: Level['kind'], parent: Level | undefined): Level 
     outerJoins: [],
     merged: new Map(),
     hasDerived: false,
+    derived: [],
     hasFullJoin: false,
   }
   if (parent) {
@@ -106,20 +107,33 @@ export function readWith(
 const between = (from: number, to: number): number[] =>
   Array.from({ length: to - from }, (_, i) => from + i)
 
+function readTable(range: RangeVar, level: Level, scope: Scope): void {
+  if (range.schemaname || !scope.ctes.has(range.relname ?? '')) addRelation(level, range, false)
+  else addDerived(level, range.alias?.aliasname ?? range.relname)
+}
+
+function addDerived(level: Level, name: string | undefined): void {
+  level.hasDerived = true
+  level.derived.push(name ?? '*')
+}
+
 /** Reads one item of FROM; its relations are those added meanwhile. */
 export function readFromItem(item: Node, level: Level, scope: Scope): void {
-  if ('RangeVar' in item) {
-    const range = item.RangeVar
-    if (!range.schemaname && scope.ctes.has(range.relname ?? '')) level.hasDerived = true
-    else addRelation(level, range, false)
-  } else if ('JoinExpr' in item) readJoin(item.JoinExpr, level, scope)
+  if ('RangeVar' in item) readTable(item.RangeVar, level, scope)
+  else if ('JoinExpr' in item) readJoin(item.JoinExpr, level, scope)
   else if ('RangeTableSample' in item) {
     level.notPlain ??= 'TABLESAMPLE'
     if (item.RangeTableSample.relation) readFromItem(item.RangeTableSample.relation, level, scope)
   } else {
-    level.hasDerived = true
+    addDerived(level, 'RangeSubselect' in item ? item.RangeSubselect.alias?.aliasname : undefined)
     addSubqueries(level, item, scope)
   }
+}
+
+/** (a JOIN b) AS j: the names a and b are not to be had outside of it. */
+function hideNames(level: Level, alias: string, relations: readonly number[]): void {
+  for (const index of relations) level.relations[index]!.alias = '\0'
+  addDerived(level, alias)
 }
 
 function readJoin(join: JoinExpr, level: Level, scope: Scope): void {
@@ -133,9 +147,11 @@ function readJoin(join: JoinExpr, level: Level, scope: Scope): void {
   for (const column of stringsOf(join.usingClause)) {
     addUsing(level, join, column, restricted)
   }
-  if (join.isNatural) level.merged.set('*', -1)
+  // The merged column of an inner join equals both sides; of an outer one it may be the other side's.
+  if (join.isNatural && join.jointype !== 'JOIN_INNER') level.merged.set('*', -1)
   addConjuncts(level, join.quals, scope, restricted)
   addSubqueries(level, { quals: join.quals }, scope)
+  if (join.alias) hideNames(level, join.alias.aliasname ?? '*', [...left, ...right])
 }
 
 /** Relations whose rows must meet the join's condition to take part; marks those that NULLs may replace. */
@@ -188,7 +204,7 @@ export function readSelect(select: SelectStmt, parent: Level | undefined, scope:
   const setOperation = select.op !== undefined && select.op !== 'SETOP_NONE'
   const level = newLevel(setOperation ? 'setop' : select.valuesLists ? 'values' : 'select', parent)
   const inner = readWith(select.withClause, level, scope)
-  if (select.withClause) level.hasDerived = true
+  if (select.withClause) level.notPlain ??= 'WITH'
   if (setOperation) {
     if (select.larg) readSelect(select.larg, level, inner)
     if (select.rarg) readSelect(select.rarg, level, inner)

@@ -142,7 +142,8 @@ export interface Conjunct {
 export interface RelationUse {
   readonly name: string
   readonly schema?: string
-  readonly alias: string
+  /** The name that columns are qualified with; no name that SQL can write where a join's alias hides it. */
+  alias: string
   /** An outer join may put NULLs in its place. */
   nullable: boolean
   /** The table that an INSERT, UPDATE, DELETE or MERGE changes. */
@@ -177,6 +178,8 @@ export interface Level {
   readonly merged: Map<string, number>
   /** FROM has subqueries, functions or CTE references beside the tables. */
   hasDerived: boolean
+  /** Their names; `*` where one is not known. */
+  readonly derived: string[]
   hasFullJoin: boolean
   /** Why answers of several shards cannot simply be put behind each other; absent when they can. */
   notPlain?: string
