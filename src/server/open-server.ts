@@ -118,6 +118,7 @@ function startUp(
         reject(serverErrorOf(buffer, start, end))
         break
       case backend.readyForQuery:
+        answers.assertServerProved()
         resolve(
           new ServerConnection(target, { socket, parameters, processId, cancelKey, preparedLimit }),
         )

@@ -42,6 +42,17 @@ export class PasswordAnswers {
     }
   }
 
+  /**
+   * To be called when the server says that the login is over: a server that did not prove that it knows the password's
+   * verifier may be anyone. Synchronous, because all of its messages may come in one read.
+   * @throws AUTH_SERVER_UNPROVED
+   */
+  assertServerProved(): void {
+    if (this.#scram && !this.#scram.finished) {
+      throw engineError('AUTH_SERVER_UNPROVED', { reason: 'it ended SCRAM authentication early' })
+    }
+  }
+
   #startScram(mechanisms: string[]): void {
     if (!mechanisms.includes('SCRAM-SHA-256')) {
       throw engineError('SERVER_AUTH_UNKNOWN', {
