@@ -203,10 +203,6 @@ export function resultLines(result: BenchResult, options: BenchOptions, version:
   ]
 }
 
-export interface JsonResult {
-  readonly exit_code: number
-}
-
 /** What --json prints and --json-file holds. */
 export const resultJson = (result: BenchResult) => ({
   ...result.report,

@@ -233,7 +233,3 @@ export function errorText(fields: ServerErrorFields): string {
   if (fields['H'] !== undefined) lines.push(`HINT:  ${fields['H']}`)
   return lines.join('\n')
 }
-
-/** Server version of a connection, for the report's first line. */
-export const versionText = (server: ServerConnection): string =>
-  server.parameters.get('server_version') ?? 'unknown'

@@ -1,6 +1,7 @@
 /** One statement over pg, rows as PostgreSQL's text. Type parsers of pg are never used: they lose precision. */
 import type pg from 'pg'
-import { clientWhere } from './connect.js'
+import { type Clock, systemClock } from '../base/clock.js'
+import { clientWhere, destroySocket } from './connect.js'
 import { serverFailure } from './server-error.js'
 
 export type TextRow = Record<string, string | null>
@@ -38,7 +39,13 @@ export async function inTransaction<T>(client: pg.Client, work: () => Promise<T>
   }
 }
 
-/** Ends a client; one that does not answer is cut off. */
-export async function closePg(client: pg.Client): Promise<void> {
-  await client.end().catch(() => undefined)
+const closeWithinMs = 2000
+
+/** Ends a client; one whose server does not answer is cut off after two seconds. */
+export async function closePg(client: pg.Client, clock: Clock = systemClock): Promise<void> {
+  const ended = new AbortController()
+  const end = client.end().catch(() => undefined)
+  await Promise.race([end, clock.sleep(closeWithinMs, ended.signal)])
+  ended.abort()
+  destroySocket(client)
 }

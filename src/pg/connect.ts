@@ -5,7 +5,6 @@
 
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import { type Clock, systemClock } from '../base/clock.js'
 import { engineError } from '../errors/engine-error.js'
@@ -34,6 +33,9 @@ export interface ConnectOptions {
   readonly random?: Uint64Source
   readonly onFailure?: (candidate: Candidate | undefined, block: string) => void
 }
+
+/** What pg hands to TLS. */
+type ConnectionOptions = Exclude<pg.ClientConfig['ssl'], boolean | undefined>
 
 /** A generator seeded from the system's entropy, one a connection as in libpq. */
 export const systemRandom = (): Uint64Source => {
