@@ -23,10 +23,4 @@ export const benchErrors = {
     message: '{message}',
     exit: 1,
   },
-  BENCH_NOT_INITIALIZED: {
-    sqlstate: '42P01',
-    message: 'relation "pgbench_branches" does not exist on {where}',
-    hint: 'run "pgshard bench init" with the same connection string first',
-    exit: 1,
-  },
 } as const satisfies Record<string, CatalogueEntry>
