@@ -3,6 +3,18 @@ import type { OpenServer } from '../pool/definition.js'
 import type { UserPools } from '../pool/user-pools.js'
 import type { ServerConnection } from '../server/server-connection.js'
 
+/** A connection of its own to the primary of a shard whose pool is paused; undefined when it is not paused. */
+export async function openPastPause(
+  pools: UserPools,
+  shard: number,
+  openServer: OpenServer,
+): Promise<ServerConnection | undefined> {
+  const hosts = pools.shards[shard] ?? []
+  const paused = hosts.find(({ role, pool }) => role === 'primary' && pool.snapshot().isPaused)
+  if (!paused) return undefined
+  return openServer(paused.host.target, { timeoutMs: paused.definition.connect.timeoutMs })
+}
+
 /** Runs `work` on a server of the shard's primary. Rejects as a checkout or an opening does. */
 export async function withPrimary<T>(
   pools: UserPools,
@@ -10,21 +22,18 @@ export async function withPrimary<T>(
   openServer: OpenServer,
   work: (server: ServerConnection) => Promise<T>,
 ): Promise<T> {
-  const hosts = pools.shards[shard] ?? []
-  const paused = hosts.find(({ role, pool }) => role === 'primary' && pool.snapshot().isPaused)
-  if (!paused) {
-    const checkout = await pools.checkout(shard, 'primary')
+  const own = await openPastPause(pools, shard, openServer)
+  if (own) {
     try {
-      return await work(checkout.resource)
+      return await work(own)
     } finally {
-      checkout.release()
+      own.close()
     }
   }
-  const { timeoutMs } = paused.definition.connect
-  const server = await openServer(paused.host.target, { timeoutMs })
+  const checkout = await pools.checkout(shard, 'primary')
   try {
-    return await work(server)
+    return await work(checkout.resource)
   } finally {
-    server.close()
+    checkout.release()
   }
 }

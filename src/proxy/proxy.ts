@@ -14,8 +14,9 @@ import { Pools } from '../pool/pool-map.js'
 import type { SessionEnvironment } from '../session/environment.js'
 import { ClientRegistry } from './client-registry.js'
 import { makeControl } from './control.js'
-import { definePools } from './define-pools.js'
+import { definePools, layoutOf } from './define-pools.js'
 import { DatabaseKnowledge, type KnowledgeSources } from './knowledge.js'
+import { drainMoved, prepareAll } from './move-shards.js'
 import { refuseUnavailable } from './refuse-unavailable.js'
 import { type InForce, makeEnvironment, tlsToClients } from './session-environment.js'
 import { checkShards } from './start-checks.js'
@@ -82,6 +83,7 @@ class RunningProxy implements ServingProxy {
     const parts = { pools: this.#pools, clients: this.#clients }
     this.#twoPhase = new TwoPhaseCommits({
       pools: this.#pools,
+      openServer,
       clock,
       log,
       waitMs: () => this.#inForce.config.general.twoPhaseWaitMs,
@@ -165,12 +167,7 @@ class RunningProxy implements ServingProxy {
     const { log, loadAgain } = this.#options
     try {
       const config = loadAgain()
-      const next = this.#make(config)
-      this.#pools.apply(definePools(config))
-      const before = this.#inForce
-      this.#inForce = next
-      this.#twoPhase.forget()
-      for (const known of before.knowledge.values()) if (!this.#isKept(known)) known.close()
+      await this.#exchange(config, this.#make(config))
       for (const warning of config.warnings) log.warn(warning)
       log.info('configuration reloaded', { files: config.files })
     } catch (error) {
@@ -188,6 +185,36 @@ class RunningProxy implements ServingProxy {
     }
   }
 
+  /**
+   * Puts a configuration in force. Where shards change, the database is drained first and its new plans are ready
+   * before: then pools and plans are exchanged in one turn, so that no statement is routed by the one and run on the other.
+   */
+  async #exchange(config: LoadedConfig, next: InForce): Promise<void> {
+    const definitions = definePools(config)
+    const moved = this.#movedDatabases(config, next)
+    const readings = await prepareAll(moved, config, definitions)
+    const resume = await drainMoved(moved, this.#pools, this.#options.clock, config.general)
+    try {
+      this.#pools.apply(definitions)
+      for (const [known, reading] of readings) known.install(reading)
+      const before = this.#inForce
+      this.#inForce = next
+      this.#twoPhase.forget()
+      for (const known of before.knowledge.values()) if (!this.#isKept(known)) known.close()
+    } finally {
+      resume()
+    }
+  }
+
+  /** Databases of before and after whose rows live elsewhere now. */
+  #movedDatabases(config: LoadedConfig, next: InForce): DatabaseKnowledge[] {
+    const before = this.#inForce.config
+    return [...next.knowledge.values()].filter(
+      (known) =>
+        this.#isKept(known) && layoutOf(before, known.name) !== layoutOf(config, known.name),
+    )
+  }
+
   /** Everything that can fail is made here, before anything is exchanged. */
   #make(config: LoadedConfig): InForce {
     refuseUnavailable(config)
@@ -196,9 +223,7 @@ class RunningProxy implements ServingProxy {
     for (const { name } of config.databases) {
       const sharding = config.sharding.get(name)
       if (!sharding) continue
-      const old = this.#inForce?.knowledge.get(name)
-      const isSame = old && JSON.stringify(old.sharding) === JSON.stringify(sharding)
-      knowledge.set(name, isSame ? old : this.#know(name, sharding))
+      knowledge.set(name, this.#inForce?.knowledge.get(name) ?? this.#know(name, sharding))
     }
     return { config, users: new UserTable(config.users), knowledge, tls: tlsToClients(config) }
   }

@@ -12,9 +12,11 @@ import {
   type WithServer,
 } from '../executor/two-phase-identity.js'
 import { RECOVERY_GRACE_MS, recoverPrepared } from '../executor/two-phase-recovery.js'
+import type { OpenServer } from '../pool/definition.js'
 import type { Pools } from '../pool/pool-map.js'
 import type { UserPools } from '../pool/user-pools.js'
 import { Settings, settingsDifference } from '../server/settings.js'
+import { openPastPause } from './ask-primary.js'
 
 /** After a "no", the shards are asked again no sooner: `pgshard setup` may have been run meanwhile. */
 const ASK_AGAIN_MS = 5000
@@ -24,19 +26,29 @@ interface Standing {
   readonly askedMs: number
 }
 
+export interface TwoPhaseCommitsOptions {
+  readonly pools: Pools
+  readonly openServer: OpenServer
+  readonly clock: Clock
+  readonly log: Log
+  readonly waitMs: () => number
+}
+
 export class TwoPhaseCommits {
   readonly #pools: Pools
   readonly #clock: Clock
   readonly #log: Log
   readonly #waitMs: () => number
+  readonly #withServer: (user: UserPools) => WithServer
   #standings = new WeakMap<UserPools, Standing>()
   #sweep: Timer | undefined
 
-  constructor(options: { pools: Pools; clock: Clock; log: Log; waitMs: () => number }) {
+  constructor(options: TwoPhaseCommitsOptions) {
     this.#pools = options.pools
     this.#clock = options.clock
     this.#log = options.log
     this.#waitMs = options.waitMs
+    this.#withServer = (user) => withServerOf(user, options.openServer)
   }
 
   /** Whether transactions of this user may write on several shards; asks again in the background after a "no". */
@@ -55,7 +67,7 @@ export class TwoPhaseCommits {
     this.#standings.set(user, { askedMs: this.#clock.monotonicMs() })
     try {
       const { database } = user.definition
-      const identity = await readTwoPhaseIdentity(database, user.shardCount, withServer(user))
+      const identity = await readTwoPhaseIdentity(database, user.shardCount, this.#withServer(user))
       this.#standings.set(user, { identity, askedMs: this.#clock.monotonicMs() })
     } catch (error) {
       const { message, hint } = toEngineError(error)
@@ -73,10 +85,14 @@ export class TwoPhaseCommits {
     if (!this.#standings.get(user)?.identity) await this.learn(user)
     const identity =
       this.#standings.get(user)?.identity ??
-      (await readTwoPhaseIdentity(user.definition.database, user.shardCount, withServer(user)))
+      (await readTwoPhaseIdentity(
+        user.definition.database,
+        user.shardCount,
+        this.#withServer(user),
+      ))
     const outcome = await commitTwoPhase(parts, {
       identity,
-      withServer: withServer(user),
+      withServer: this.#withServer(user),
       clock: this.#clock,
       waitMs: this.#waitMs(),
     })
@@ -101,7 +117,7 @@ export class TwoPhaseCommits {
     for (const user of this.#pools.users()) {
       const identity = this.#standings.get(user)?.identity
       if (!identity) continue
-      const report = await recoverPrepared({ identity, withServer: withServer(user) })
+      const report = await recoverPrepared({ identity, withServer: this.#withServer(user) })
       if (report.committed + report.rolledBack === 0) continue
       this.#log.info('transactions left by a dead process were ended', {
         database: user.definition.database,
@@ -112,10 +128,21 @@ export class TwoPhaseCommits {
   }
 }
 
-/** A pooled connection to a shard's primary, without any client's settings. */
-const withServer =
-  (user: UserPools): WithServer =>
+/**
+ * A connection to a shard's primary without any client's settings: a pooled one, or one past PAUSE, which waits for the
+ * very transaction that is being committed, and during which a RELOAD asks the shards.
+ */
+const withServerOf =
+  (user: UserPools, openServer: OpenServer): WithServer =>
   async (shard, work) => {
+    const own = await openPastPause(user, shard, openServer)
+    if (own) {
+      try {
+        return await work(own)
+      } finally {
+        own.close()
+      }
+    }
     // Ahead of those that hold nothing: a commit under way waits for it.
     const checkout = await user.checkout(shard, 'primary', { holdsServers: true })
     const server = checkout.resource
