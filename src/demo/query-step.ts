@@ -23,6 +23,30 @@ const ASK = {
   orders: `SELECT customer_id, id, item, amount, to_char(placed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') || '+00' AS placed_at, remark FROM orders`,
 }
 
+/** The first rows that are not as expected, in words; for the report of a failure. */
+export async function differencesOf(
+  client: HostClient,
+  table: 'customers' | 'orders',
+  expected: Iterable<Field[]>,
+): Promise<string> {
+  const columns = table === 'customers' ? customerColumns : orderColumns
+  const keyOf = (row: readonly Field[]) => (table === 'customers' ? row[0]! : `${row[0]} ${row[1]}`)
+  const found = new Map<string, Field[]>()
+  for (const row of await adminQuery(client, ASK[table])) {
+    const fields = columns.map((column): Field => row[column] ?? null)
+    found.set(keyOf(fields), fields)
+  }
+  const lines: string[] = []
+  for (const row of expected) {
+    const other = found.get(keyOf(row))
+    found.delete(keyOf(row))
+    if (JSON.stringify(row) !== JSON.stringify(other))
+      lines.push(`expected ${JSON.stringify(row)}, found ${JSON.stringify(other ?? 'nothing')}`)
+  }
+  for (const row of found.values()) lines.push(`not expected: ${JSON.stringify(row)}`)
+  return [`${lines.length} rows differ`, ...lines.slice(0, 5)].join('\n')
+}
+
 /** All rows of a table through the proxy, as a digest. */
 export async function digestOf(client: HostClient, table: 'customers' | 'orders'): Promise<Digest> {
   const columns = table === 'customers' ? customerColumns : orderColumns

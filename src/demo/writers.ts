@@ -49,6 +49,9 @@ export class Writers {
     this.#expected = expected
   }
 
+  /** Customers whose three changes were acknowledged. */
+  readonly changed = new Set<number>()
+
   get total(): number {
     return this.counts.inserted + this.counts.updated + this.counts.deleted
   }
@@ -116,5 +119,24 @@ export class Writers {
     ])
     this.#expected.orders.remove(orderRow(n, k))
     this.counts.deleted++
+    this.changed.add(n)
+  }
+}
+
+/** The rows that must be there, one after the other. */
+export function* expectedRows(
+  table: 'customers' | 'orders',
+  customers: number,
+  changed: ReadonlySet<number>,
+): Generator<Field[]> {
+  for (let n = 0; n < customers; n++) {
+    const isChanged = changed.has(n)
+    if (table === 'customers') {
+      yield customerRow(n, isChanged ? 1 : 0)
+      continue
+    }
+    const gone = isChanged ? scramble(n) % ORDERS_PER_CUSTOMER : -1
+    for (let k = 0; k < ORDERS_PER_CUSTOMER; k++) if (k !== gone) yield orderRow(n, k)
+    if (isChanged) yield orderRow(n, FIRST_NEW_ORDER)
   }
 }
