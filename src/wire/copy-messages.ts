@@ -42,10 +42,6 @@ export function decodeCopyData(body: Buffer): Buffer {
   return body
 }
 
-export function encodeCopyDone(writer: FrameWriter): void {
-  writer.begin(frontend.copyDone).end()
-}
-
 /** Cstring */
 export function encodeCopyFail(writer: FrameWriter, reason: string): void {
   writer.begin(frontend.copyFail).cstring(reason).end()

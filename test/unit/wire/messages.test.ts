@@ -27,6 +27,7 @@ import {
   negotiate,
   StartupReader,
 } from '../../../src/wire/startup-messages.js'
+import { PROTOCOL_3_2 } from '../../../src/wire/tags.js'
 
 const conversation = JSON.parse(
   readFileSync(
@@ -205,7 +206,10 @@ describe('startup', () => {
     })
     expect(negotiate(startup(0, ['user']), 2)).toBeUndefined()
     expect(negotiate(startup(2, ['user']), 2)).toBeUndefined()
-    expect(negotiate(startup(9999, []), 2)).toEqual({ version: 196_610, unknownOptions: [] })
+    expect(negotiate(startup(9999, []), 2)).toEqual({
+      version: PROTOCOL_3_2,
+      unknownOptions: [],
+    })
     expect(negotiate(startup(0, ['_pq_.a', '_pq_.b']), 2, ['_pq_.b'])).toEqual({
       version: 196_608,
       unknownOptions: ['_pq_.a'],
