@@ -127,6 +127,8 @@ export type PlanHow =
 export interface Plan {
   readonly how: PlanHow
   readonly target: ShardSet
+  /** With relay: every shard gives the same answer (reference tables, no table at all), so the session picks one. */
+  readonly anyShard?: boolean
   /** `any`: a read that a replica may answer. */
   readonly role: 'primary' | 'any'
   /** One sentence each, why the plan is as it is, for `pgshard route`. */
@@ -187,6 +189,8 @@ export interface PlannedQuery {
 /** Reads and routes statements for one database. Made by routing/, used by session/. */
 export interface QueryPlanner {
   readonly shardCount: number
+  /** Another number: plans kept from before are void, because the schema or the sharding changed. Absent: never. */
+  readonly generation?: number
   /** Cached. Never throws for bad SQL: see `syntaxError`. */
   plan(sql: string): PlannedQuery
 }

@@ -24,6 +24,8 @@ export interface PoolDefinition {
   /** As clients call it. */
   readonly user: string
   readonly database: string
+  /** What decides where rows live; when it differs after a reload, whoever waits was routed by the old one. */
+  readonly layout: string
   /** In shard order, without gaps. */
   readonly shards: readonly { readonly hosts: readonly HostDefinition[] }[]
   readonly strategy: BalancingStrategy

@@ -3,6 +3,7 @@
  * without losing a server whose address and login stayed the same (D187–D195), and beats every 333 ms.
  */
 import type { Timer } from '../base/clock.js'
+import { engineError } from '../errors/engine-error.js'
 import type { OpenServer, PoolDefinition } from './definition.js'
 import { HostRoles } from './roles.js'
 import { ServerPool, type ServerPoolEnvironment } from './server-pool.js'
@@ -146,6 +147,11 @@ export class Pools implements PoolMap {
 
   #exchange(user: UserPools, definition: PoolDefinition): void {
     const older = new Map(user.shards.flat().map((pool) => [pool.identity, pool]))
+    const { database, layout } = user.definition
+    if (definition.layout !== layout) {
+      const error = engineError('POOL_LAYOUT_CHANGED', { database })
+      for (const { pool } of older.values()) pool.rejectWaiters(error)
+    }
     const shards = this.#build(definition)
     for (const pool of shards.flat()) {
       const before = older.get(pool.identity)
@@ -166,14 +172,14 @@ export class Pools implements PoolMap {
         if (host.role === 'auto') this.roles.watch(host.target, definition.roleCheckIntervalMs)
         const place = { id: this.#nextId++, shard, mayBan }
         const pool = new ServerPool(definition, host, place, environment)
-        if (this.#isPaused(definition.database)) pool.pool.pause()
+        if (this.isPaused(definition.database)) pool.pool.pause()
         pools.push(pool)
       }
       return pools
     })
   }
 
-  #isPaused(database: string): boolean {
+  isPaused(database: string): boolean {
     return this.#pausedDatabases.has('*') || this.#pausedDatabases.has(database)
   }
 }

@@ -60,10 +60,6 @@ export class ResourcePool<T> implements Keeper<T> {
     return this.#lent.total
   }
 
-  get isOnline(): boolean {
-    return this.#isOnline
-  }
-
   snapshot(): PoolSnapshot {
     const oldest = this.#queue.oldestSinceMs
     return {
@@ -87,7 +83,7 @@ export class ResourcePool<T> implements Keeper<T> {
 
   /** The last resource given back, when it may be lent at once: no queue ahead, no check due. */
   tryCheckout(isHolder = false): Checkout<T> | undefined {
-    if (this.#isPaused || !this.#isOnline || !this.#mayGo(isHolder)) return undefined
+    if (!this.#isOnline || !this.#mayGo(isHolder)) return undefined
     if (this.#queue.holders > 0 || (!isHolder && this.#queue.others > 0)) return undefined
     const entry = this.#idle.at(-1)
     if (!entry) return undefined
@@ -122,7 +118,10 @@ export class ResourcePool<T> implements Keeper<T> {
     })
   }
 
-  /** Lends nothing and closes what is idle until `resume`; waiting callers stay in the queue (their time-outs run on). */
+  /**
+   * Closes what is idle, and until `resume` lends to none but holders of other resources, without which what they hold
+   * would never come back. Other callers stay in the queue (their time-outs run on).
+   */
   pause(): void {
     this.#isPaused = true
     this.closeIdle('the pool is paused')
@@ -144,7 +143,7 @@ export class ResourcePool<T> implements Keeper<T> {
     this.#isOnline = false
     this.#opener.abort()
     this.closeIdle('the pool is closed')
-    this.#rejectAll(this.#events.offline())
+    this.rejectWaiters(this.#events.offline())
   }
 
   /** Closes what is idle now, and what is lent when it comes back (RECONNECT). */
@@ -200,9 +199,9 @@ export class ResourcePool<T> implements Keeper<T> {
   }
 
   #isSurplus(entry: Entry<T>, now: number): boolean {
-    const total = this.#entries.size
     const { minSize, maxSize, idleTimeoutMs } = this.limits
-    return total > maxSize || (total > minSize && now - entry.usedAtMs >= idleTimeoutMs)
+    const spare = this.#entries.size - minSize
+    return this.#entries.size > maxSize || (spare > 0 && now - entry.usedAtMs >= idleTimeoutMs)
   }
 
   /** Checks the resource that was idle longest; undefined when none is idle. */
@@ -253,7 +252,9 @@ export class ResourcePool<T> implements Keeper<T> {
   }
 
   #mayGo(isHolder: boolean): boolean {
-    return isHolder || this.#lent.toOthers < this.limits.maxSize - this.limits.reservedForHolders
+    if (isHolder) return true
+    const { maxSize, reservedForHolders } = this.limits
+    return !this.#isPaused && this.#lent.toOthers < maxSize - reservedForHolders
   }
 
   #timedOut(timeoutMs: number, waitedMs: number): Error {
@@ -276,7 +277,7 @@ export class ResourcePool<T> implements Keeper<T> {
 
   /** Hands idle resources to those who wait, then sees whether more are needed. */
   #serve(): void {
-    if (this.#isPaused || !this.#isOnline) return
+    if (!this.#isOnline) return
     while (this.#idle.length > 0) {
       const waiter = this.#queue.shift(this.#mayGo(false))
       if (!waiter) break
@@ -287,9 +288,9 @@ export class ResourcePool<T> implements Keeper<T> {
 
   /** D168: who waits goes before the idle list. */
   #putBack(entry: Entry<T>): void {
-    const canLend = !this.#isPaused && this.#isOnline
-    const waiter = canLend ? this.#queue.shift(this.#mayGo(false)) : undefined
+    const waiter = this.#isOnline ? this.#queue.shift(this.#mayGo(false)) : undefined
     if (waiter) this.#hand(entry, waiter)
+    else if (this.#isPaused) this.#drop(entry, 'the pool is paused')
     else this.#idle.push(entry)
   }
 
@@ -303,14 +304,15 @@ export class ResourcePool<T> implements Keeper<T> {
   async #checkAndHand(entry: Entry<T>, waiter: Waiter<Checkout<T>>): Promise<void> {
     const isGood = await this.#check(entry)
     const pool = entry.keeper as ResourcePool<T>
-    if (isGood && !waiter.isSettled && pool.#canLend(entry)) return pool.#finish(entry, waiter)
+    if (isGood && !waiter.isSettled && pool.#canLend(entry, waiter.isHolder))
+      return pool.#finish(entry, waiter)
     if (!waiter.isSettled) pool.#requeue(waiter)
     pool.#afterCheck(entry, isGood)
     pool.#serve()
   }
 
-  #canLend(entry: Entry<T>): boolean {
-    return this.#isOnline && !this.#isPaused && !entry.isForceClosed
+  #canLend(entry: Entry<T>, isHolder: boolean): boolean {
+    return this.#isOnline && (isHolder || !this.#isPaused) && !entry.isForceClosed
   }
 
   #requeue(waiter: Waiter<Checkout<T>>): void {
@@ -337,7 +339,7 @@ export class ResourcePool<T> implements Keeper<T> {
     if (!isGood) {
       this.#drop(entry, 'failed its check')
       this.#events.onBroken('check')
-    } else if (this.#canLend(entry)) this.#putBack(entry)
+    } else if (this.#canLend(entry, true)) this.#putBack(entry)
     else this.#drop(entry, 'to be replaced')
   }
 
@@ -348,13 +350,14 @@ export class ResourcePool<T> implements Keeper<T> {
   }
 
   #openIfNeeded(): void {
-    if (this.#opener.isOpening || this.#isPaused || !this.#isOnline) return
+    if (this.#opener.isOpening || !this.#isOnline) return
     const total = this.#entries.size
     if (total >= this.limits.maxSize) return
     const isWanted = this.#queue.holders > 0 || (this.#queue.others > 0 && this.#mayGo(false))
     // With nothing alive a caller's try is made at once; else, after a failure, on a later beat.
     const mayTry = this.#opener.mayTry || (isWanted && total === 0)
-    if (mayTry && (isWanted || total < this.limits.minSize)) this.#opener.start()
+    const isBelowMinimum = !this.#isPaused && total < this.limits.minSize
+    if (mayTry && (isWanted || isBelowMinimum)) this.#opener.start()
   }
 
   /** The pool that stands for this one after reloads. */
@@ -366,7 +369,7 @@ export class ResourcePool<T> implements Keeper<T> {
 
   #adopt(resource: T): void {
     this.counters.opened++
-    if (!this.#isOnline || this.#isPaused || this.#entries.size >= this.limits.maxSize) {
+    if (!this.#isOnline || this.#entries.size >= this.limits.maxSize) {
       this.counters.closed++
       this.#kind.close(resource, 'not needed any more')
       return
@@ -390,10 +393,11 @@ export class ResourcePool<T> implements Keeper<T> {
     this.#events.onOpenFailed(error)
     // While something is alive it may come back and serve who waits; else waiting is in vain.
     if (this.#entries.size > 0) return
-    this.#rejectAll(error)
+    this.rejectWaiters(error)
   }
 
-  #rejectAll(error: unknown): void {
+  /** Ends all waits. */
+  rejectWaiters(error: unknown): void {
     const now = this.#clock.monotonicMs()
     for (const waiter of this.#queue.takeAll()) {
       if (!settle(waiter)) continue

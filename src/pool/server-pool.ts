@@ -219,7 +219,8 @@ export class ServerPool {
   }
 
   async #checkHost(open: boolean): Promise<boolean | undefined> {
-    if (!this.pool.isOnline || this.pool.snapshot().isPaused) return undefined
+    const { isOnline, isPaused } = this.pool.snapshot()
+    if (!isOnline || isPaused) return undefined
     const isGood = await this.pool.checkIdle()
     if (isGood !== undefined || !open) return isGood
     try {

@@ -137,10 +137,14 @@ export class UserPools implements ShardPools {
       ...(options.signal ? { signal: options.signal } : {}),
     }
     let candidates = order
-    while (candidates.length === 0) candidates = await this.#someHost(shard, role, untilMs, options)
+    while (candidates.length === 0) {
+      candidates = await this.#someHost(shard, role, untilMs, options)
+      this.#assertLayout(installed.definition)
+    }
     let last: EngineError | undefined
     for (const pool of candidates) {
       try {
+        this.#assertLayout(installed.definition)
         return await pool.pool.checkout(request)
       } catch (error) {
         last = toEngineError(error)
@@ -151,9 +155,16 @@ export class UserPools implements ShardPools {
     }
     // A reload has exchanged the pools while we stood in the queue of one that is gone.
     if (last?.code === 'POOL_OFFLINE' && this.#installed !== installed) {
+      this.#assertLayout(installed.definition)
       return this.checkout(shard, role, options)
     }
     throw this.#allFailed(shard, candidates, last)
+  }
+
+  /** The shard number was chosen by another layout: lending a server by it could answer wrongly. */
+  #assertLayout(before: PoolDefinition): void {
+    const { database, layout } = this.definition
+    if (layout !== before.layout) throw engineError('POOL_LAYOUT_CHANGED', { database })
   }
 
   #patienceMs(shard: number): number {

@@ -17,8 +17,25 @@ export function definePools(config: LoadedConfig): PoolDefinition[] {
     for (const user of config.users)
       if (user.databases.includes(database.name) && !users.has(user.name))
         users.set(user.name, user)
-    return [...users.values()].map((user) => definePool(config.general, database, user, tls))
+    const layout = layoutOf(config, database.name)
+    return [...users.values()].map((user) => ({
+      ...definePool(config.general, database, user, tls),
+      layout,
+    }))
   })
+}
+
+/** Equal when the same keys live on the same shard numbers, and these on the same servers. */
+export function layoutOf(config: LoadedConfig, database: string): string {
+  const shards = config.databases.find(({ name }) => name === database)?.shards ?? []
+  const places = shards.map(({ hosts }) =>
+    hosts
+      .filter((host) => !host.reshardingOnly)
+      .map((host) => [host.host, host.port, host.database]),
+  )
+  // One shard has nothing to decide: its hosts may change under who waits.
+  const sharding = config.sharding.get(database)
+  return shards.length === 1 ? 'one shard' : JSON.stringify([places, sharding])
 }
 
 /** TLS for one host, or none. */
@@ -29,7 +46,7 @@ function definePool(
   database: DatabaseTopology,
   user: User,
   tls: TlsOf,
-): PoolDefinition {
+): Omit<PoolDefinition, 'layout'> {
   const isSharded = database.shards.length > 1
   const shards = database.shards.map(({ hosts }) => ({
     hosts: hosts

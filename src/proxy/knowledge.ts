@@ -1,6 +1,8 @@
 /**
- * What the proxy knows of one database beside its pools: the planner, the catalogue read from shard 0, where COPY rows go. Read at start, again when a statement changed the schema, again while it fails.
- * Sessions hold `planner` and `copyTarget`, which always speak for the newest reading.
+ * What the proxy knows of one database beside its pools: the planner, the catalogue read from shard 0, where COPY rows go.
+ * Read at start, again when a statement changed the schema, again while it fails; RELOAD prepares a reading of the new
+ * shards and installs it in the same turn as their pools. Sessions hold `planner` and `copyTarget`, which always speak
+ * for the newest reading.
  */
 import type { Clock, Timer } from '../base/clock.js'
 import type { Log } from '../base/log.js'
@@ -9,6 +11,8 @@ import { engineError, toEngineError } from '../errors/engine-error.js'
 import type { QueryPlanner } from '../plan/plan.js'
 import type { OpenServer } from '../pool/definition.js'
 import type { UserPools } from '../pool/user-pools.js'
+import type { ServerConnection } from '../server/server-connection.js'
+import type { ServerTarget } from '../server/server-target.js'
 import { StatementRegistry } from '../server/shared-statement.js'
 import type { CopyTarget, DatabaseAccess } from '../session/environment.js'
 import { makeShardMap, type ShardMap } from '../sharding/shard-map.js'
@@ -27,8 +31,11 @@ export interface KnowledgeSources {
 }
 
 const RETRY_MS = 5000
+const PREPARE_MS = 5000
 
-interface Reading {
+/** Made by `prepare`, put in force by `install`. */
+export interface Reading {
+  readonly sharding: ShardingConfig
   readonly catalog: Catalog | undefined
   readonly planner: QueryPlanner
   readonly shardMap: ShardMap
@@ -36,14 +43,15 @@ interface Reading {
 
 export class DatabaseKnowledge {
   readonly name: string
-  readonly sharding: ShardingConfig
   readonly statements = new StatementRegistry()
   readonly planner: QueryPlanner
   readonly copyTarget: DatabaseAccess['copyTarget']
   readonly #sources: KnowledgeSources
   readonly #searchPaths = new Map<string, readonly string[]>()
   #pools: () => UserPools | undefined
+  #sharding: ShardingConfig
   #reading: Reading | undefined
+  #generation = 0
   #failure = 'it was not read'
   #running: Promise<void> | undefined
   #again = false
@@ -57,14 +65,19 @@ export class DatabaseKnowledge {
     sources: KnowledgeSources,
   ) {
     this.name = name
-    this.sharding = sharding
+    this.#sharding = sharding
     this.#pools = pools
     this.#sources = sources
-    this.planner = {
-      shardCount: sharding.shardCount,
-      plan: (sql) => this.#known().planner.plan(sql),
-    }
+    this.planner = livePlanner(() => ({
+      shardCount: this.#sharding.shardCount,
+      generation: this.#generation,
+      planner: this.#known().planner,
+    }))
     this.copyTarget = (table, searchPath) => this.#copyTarget(table, searchPath)
+  }
+
+  get sharding(): ShardingConfig {
+    return this.#sharding
   }
 
   get isReady(): boolean {
@@ -88,8 +101,6 @@ export class DatabaseKnowledge {
   /** Reads the catalogue; one reading at a time, a call during one makes another follow. */
   refresh(): Promise<void> {
     if (this.#isClosed) return Promise.resolve()
-    if (this.sharding.shardCount === 1)
-      return this.#reading ? Promise.resolve() : this.#install(undefined)
     if (this.#running !== undefined) {
       this.#again = true
       return this.#running
@@ -103,6 +114,31 @@ export class DatabaseKnowledge {
     return this.#running
   }
 
+  /** A reading of shards that are not in force yet, on a connection of its own. @throws what opening and reading throw */
+  async prepare(sharding: ShardingConfig, ofShard0: readonly ServerTarget[]): Promise<Reading> {
+    if (sharding.shardCount === 1) return this.#make(sharding, undefined)
+    let failure: unknown = engineError('PROXY_NO_DATABASE', { database: this.name })
+    for (const target of ofShard0) {
+      try {
+        const server = await this.#sources.openServer(target, { timeoutMs: PREPARE_MS })
+        try {
+          return await this.#make(sharding, await this.#catalogOf(server))
+        } finally {
+          server.close()
+        }
+      } catch (error) {
+        failure = error
+      }
+    }
+    throw failure
+  }
+
+  install(reading: Reading): void {
+    this.#sharding = reading.sharding
+    this.#reading = reading
+    this.#generation++
+  }
+
   close(): void {
     this.#isClosed = true
     this.#retry?.cancel()
@@ -110,14 +146,11 @@ export class DatabaseKnowledge {
 
   async #read(): Promise<void> {
     this.#retry?.cancel()
+    const sharding = this.#sharding
     try {
-      const pools = this.#pools()
-      if (!pools) throw engineError('PROXY_NO_DATABASE', { database: this.name })
-      const { openServer, readCatalog } = this.#sources
-      const catalog = await withPrimary(pools, 0, openServer, (server) =>
-        readCatalog(async (sql) => (await server.query(sql)).at(-1)?.rows ?? []),
-      )
-      await this.#install(catalog)
+      const reading = await this.#make(sharding, await this.#currentCatalog())
+      // A RELOAD that came meanwhile has brought its own.
+      if (this.#sharding === sharding) this.install(reading)
     } catch (error) {
       this.#failure = toEngineError(error).message
       this.#sources.log.warn('the schema of a sharded database could not be read', {
@@ -129,9 +162,21 @@ export class DatabaseKnowledge {
     }
   }
 
-  async #install(catalog: Catalog | undefined): Promise<void> {
-    const planner = await this.#sources.makePlanner(this.sharding, catalog)
-    this.#reading = { catalog, planner, shardMap: makeShardMap(this.sharding) }
+  #currentCatalog(): Promise<Catalog | undefined> {
+    const pools = this.#pools()
+    if (this.#sharding.shardCount === 1) return Promise.resolve(undefined)
+    if (!pools) throw engineError('PROXY_NO_DATABASE', { database: this.name })
+    const { openServer } = this.#sources
+    return withPrimary(pools, 0, openServer, (server) => this.#catalogOf(server))
+  }
+
+  #catalogOf(server: ServerConnection): Promise<Catalog> {
+    return this.#sources.readCatalog(async (sql) => (await server.query(sql)).at(-1)?.rows ?? [])
+  }
+
+  async #make(sharding: ShardingConfig, catalog: Catalog | undefined): Promise<Reading> {
+    const planner = await this.#sources.makePlanner(sharding, catalog)
+    return { sharding, catalog, planner, shardMap: makeShardMap(sharding) }
   }
 
   #known(): Reading {
@@ -154,5 +199,20 @@ export class DatabaseKnowledge {
     if (kind.kind === 'unsharded') return { kind: 'unsharded', columns, shard: kind.shard }
     const placer = shardMap.placerOf(kind.table)
     return { kind: 'sharded', columns, keyColumn: kind.table.column, placer }
+  }
+}
+
+/** A planner that asks for the one in force at each call. */
+function livePlanner(
+  now: () => { shardCount: number; generation: number; planner: QueryPlanner },
+): QueryPlanner {
+  return {
+    get shardCount() {
+      return now().shardCount
+    },
+    get generation() {
+      return now().generation
+    },
+    plan: (sql) => now().planner.plan(sql),
   }
 }

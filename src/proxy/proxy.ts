@@ -177,6 +177,8 @@ class RunningProxy implements ServingProxy {
       throw engineError('ADMIN_RELOAD_FAILED', { reason }, { cause: error })
     }
     await this.#learn()
+    // Settings of planners may have changed too.
+    for (const known of this.#inForce.knowledge.values()) void known.refresh()
     for (const { client } of this.#clients.all()) {
       const isGone =
         !this.#environment.isAdminDatabase(client.database) &&

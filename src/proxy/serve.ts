@@ -32,6 +32,7 @@ export interface ServeOptions {
 /** @throws CONFIG_INVALID, NET_LISTEN_FAILED, PROXY_* */
 export async function serve(options: ServeOptions): Promise<number> {
   const config = loadConfig(options.load)
+  let latest = config
   if ((options.workers ?? 1) > 1)
     throw engineError('PROXY_NOT_YET', { what: `--workers ${options.workers}` })
   const log = openProxyLog(options, config)
@@ -39,20 +40,23 @@ export async function serve(options: ServeOptions): Promise<number> {
   try {
     const proxy = await startProxy({
       config,
-      loadAgain: () => loadConfig(options.load),
+      loadAgain: () => {
+        latest = loadConfig(options.load)
+        return latest
+      },
       version: options.version,
       log,
       clock: systemClock,
       random: Math.random,
       openServer: (target, how) =>
-        openServer(target, { ...how, preparedLimit: config.general.preparedStatementsLimit }),
+        openServer(target, { ...how, preparedLimit: latest.general.preparedStatementsLimit }),
       knowledge: {
         makePlanner: (sharding, catalog) =>
           openQueryPlanner({
             sharding,
             catalog,
-            assumeCleanFunctions: config.general.assumeCleanFunctions,
-            cacheSize: config.general.queryCacheLimit,
+            assumeCleanFunctions: latest.general.assumeCleanFunctions,
+            cacheSize: latest.general.queryCacheLimit,
           }),
         // Only sharded databases need it.
         readCatalog: async (ask) => (await import('../catalog/read-catalog.js')).readCatalog(ask),

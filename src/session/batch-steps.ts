@@ -63,6 +63,7 @@ function resolveParse(core: SessionCore, item: ParseItem): Step {
   const statement: ClientStatement = {
     shared: core.access.statements.find(item.text, item.types),
     planned: core.access.planner.plan(item.text),
+    generation: core.access.planner.generation,
     confirmed: false,
   }
   core.statements.set(item.name, statement)
@@ -72,8 +73,19 @@ function resolveParse(core: SessionCore, item: ParseItem): Step {
 function resolveBind(core: SessionCore, item: BindItem): Step {
   const statement = core.statements.get(item.statement)
   if (!statement && !isOnPinnedServer(core, item.statement)) return noStatement(item.statement)
-  if (statement) core.statements.portals.set(item.portal, { statement })
+  if (statement) {
+    planAgain(core, statement)
+    core.statements.portals.set(item.portal, { statement })
+  }
   return { kind: 'bind', item, statement }
+}
+
+/** A statement prepared before the schema or the sharding changed goes where it belongs now. */
+function planAgain(core: SessionCore, statement: ClientStatement): void {
+  const { planner } = core.access
+  if (statement.generation === planner.generation) return
+  statement.planned = planner.plan(statement.planned.text)
+  statement.generation = planner.generation
 }
 
 function resolveDescribe(core: SessionCore, item: NameItem): Step {
@@ -84,6 +96,7 @@ function resolveDescribe(core: SessionCore, item: NameItem): Step {
   }
   const statement = core.statements.get(item.name)
   if (!statement && !isOnPinnedServer(core, item.name)) return noStatement(item.name)
+  if (statement) planAgain(core, statement)
   return { kind: 'describe', item, statement }
 }
 

@@ -4,7 +4,9 @@ import type { SharedStatement } from '../server/shared-statement.js'
 
 export interface ClientStatement {
   readonly shared: SharedStatement
-  readonly planned: PlannedQuery
+  planned: PlannedQuery
+  /** Of the planner that made `planned`. */
+  generation: number | undefined
   /** ParseComplete has come; until then an error takes the statement away again. */
   confirmed: boolean
 }

@@ -63,6 +63,19 @@ export const poolErrors = {
     hint: 'UNBAN on the admin database lifts it',
     retry: 'safe',
   },
+  POOL_LAYOUT_CHANGED: {
+    sqlstate: '40001',
+    message: 'the shards of database "{database}" changed while the statement waited for a server',
+    hint: 'nothing was done; run the transaction again',
+    retry: 'safe',
+  },
+  PROXY_LAYOUT_BUSY: {
+    sqlstate: '55006',
+    message:
+      'the shards of database "{database}" cannot change now: {count} servers are still in use after {timeoutMs} ms',
+    hint: 'SHOW CLIENTS says who keeps a server and why; end those clients, or PAUSE first, and RELOAD again',
+    retry: 'safe',
+  },
   POOL_NO_SUCH_SHARD: {
     sqlstate: '22023',
     message: 'database "{database}" has no shard {shard}',

@@ -26,6 +26,7 @@ export function definePool(
   return {
     user: 'u',
     database: 'app',
+    layout: `${hosts.length} shards`,
     shards: hosts.map((shard) => ({ hosts: shard })),
     strategy: 'round_robin',
     readWriteSplit: 'include_primary',

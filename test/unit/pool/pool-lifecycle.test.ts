@@ -124,6 +124,20 @@ describe('pause, offline and reload', () => {
     expect(kind.live).toHaveLength(2)
   })
 
+  it('lends to holders of other resources while paused, so that they can end', async () => {
+    const { pool, kind } = makePool()
+    pool.pause()
+    const holder = await pool.checkout({ isHolder: true })
+    const plain = watch(pool.checkout())
+    holder.release()
+    await settled()
+    expect(plain.value).toBeUndefined()
+    expect(kind.live).toHaveLength(0)
+    pool.resume()
+    await settled()
+    expect(plain.value).toBeDefined()
+  })
+
   it('tells when nothing is lent any more', async () => {
     const { pool } = makePool()
     const held = await take(pool, 2)
