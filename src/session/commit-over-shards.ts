@@ -37,10 +37,7 @@ export async function rollBackAll(core: SessionCore, helds: readonly HeldServer[
   )
 }
 
-async function commit(
-  core: SessionCore,
-  helds: readonly HeldServer[],
-): Promise<readonly number[]> {
+async function commit(core: SessionCore, helds: readonly HeldServer[]): Promise<readonly number[]> {
   let pending: readonly number[] = []
   const writers = helds.filter((held) => held.wrote)
   if (writers.length > 1 && core.access.crossShardWrites !== 'two_phase') {

@@ -20,7 +20,7 @@ import { resolveBatch, type Step } from './batch-steps.js'
 import type { ClientStatement } from './client-statements.js'
 import type { HeldServer } from './held-servers.js'
 import { answerLocally } from './local-answer.js'
-import { refusal, requestRole, shardOf } from './request-route.js'
+import { checkEncoding, refusal, requestRole, shardOf } from './request-route.js'
 import type { SessionCore } from './session-core.js'
 import type { ShardedRequests } from './sharded-requests.js'
 
@@ -95,6 +95,8 @@ export class ExtendedQuery {
   }
 
   #planOf(parameters: BoundParameters, statement: PlannedStatement, client: ClientStatement): Plan {
+    checkEncoding(this.#core, Buffer.from(client.shared.text, 'latin1'))
+    checkEncoding(this.#core, textParameters(parameters))
     const context = this.#core.routeContext(client.shared.parameterTypes)
     const plan = statement.route(parameters, context)
     if (plan.how === 'refuse') throw refusal(plan)
@@ -273,6 +275,16 @@ export class ExtendedQuery {
       hidesParse: !parsed,
     })
   }
+}
+
+/** The bytes of the parameters that come as text. */
+function textParameters(parameters: BoundParameters): Buffer {
+  const texts: Buffer[] = []
+  for (let i = 0; i < parameters.count; i++) {
+    if (parameters.isNull(i) || parameters.format(i) === 1) continue
+    texts.push(parameters.buffer.subarray(parameters.start(i), parameters.end(i)))
+  }
+  return Buffer.concat(texts)
 }
 
 function scatterPieces(step: Step): Buffer[] {

@@ -17,6 +17,16 @@ export function refusal(plan: Plan): EngineError {
   )
 }
 
+/**
+ * Texts are hashed as UTF-8. Under another client_encoding the bytes of a key mean other characters, so a request with
+ * bytes outside ASCII cannot be routed. @throws SESSION_ENCODING
+ */
+export function checkEncoding(core: SessionCore, bytes: Buffer): void {
+  const encoding = core.told.get('client_encoding') ?? 'UTF8'
+  if (encoding === 'UTF8' || encoding === 'SQL_ASCII') return
+  if (bytes.some((byte) => byte > 0x7f)) throw engineError('SESSION_ENCODING', { encoding })
+}
+
 /** A replica may answer when every statement only reads, and the transaction allows it. */
 export function requestRole(
   core: SessionCore,

@@ -11,7 +11,7 @@ import type { CompletedStatement } from './apply-effects.js'
 import { parseFrame, syncFrame } from './batch.js'
 import type { HeldServer } from './held-servers.js'
 import { answerLocally, simpleFrames } from './local-answer.js'
-import { refusal, requestRole, shardOf } from './request-route.js'
+import { checkEncoding, refusal, requestRole, shardOf } from './request-route.js'
 import { completedOf, type SessionCore } from './session-core.js'
 import type { ShardedRequests } from './sharded-requests.js'
 import { resetSql } from './transaction.js'
@@ -46,6 +46,7 @@ function runSharded(
   only: PlannedStatement | undefined,
   frame: Buffer,
 ): void {
+  checkEncoding(core, frame.subarray(5))
   if (!only) return relayPlanned(core, plansOfAll(core, sharded, query), query, frame)
   if (sharded.runControl(only, query.text, frame)) return
   const plan = only.route(undefined, core.routeContext())
