@@ -71,6 +71,12 @@ const lastWord = (digest: Buffer): number => digest.readUInt32BE(digest.length -
 
 const sizes = { smallint: 2, integer: 4, bigint: 8 } as const
 
+/** PostgreSQL meets an overflow of the leading digits before what follows them (`pg_strtoint64`). */
+function digitsOverflow(text: string, size: number): boolean {
+  const digits = /^\s*[+-]?(\d{1,100})/.exec(text)?.[1]
+  return digits !== undefined && BigInt(digits) > 1n << BigInt(size * 8 - 1)
+}
+
 function integerReader(type: 'bigint' | 'integer' | 'smallint'): KeyReader {
   const size = sizes[type]
   const words = new Int32Array(2)
@@ -87,8 +93,10 @@ function integerReader(type: 'bigint' | 'integer' | 'smallint'): KeyReader {
     type,
     readText(bytes, from, to) {
       const status = readIntegerText(bytes, from, to, size)
-      if (status === 'syntax') throw invalid(type, shown(bytes, from, to))
-      if (status === 'range') {
+      const overflows =
+        status === 'syntax' && digitsOverflow(bytes.toString('latin1', from, to), size)
+      if (status === 'syntax' && !overflows) throw invalid(type, shown(bytes, from, to))
+      if (status === 'range' || overflows) {
         throw engineError('KEY_OUT_OF_RANGE', { type, value: shown(bytes, from, to) })
       }
       keep()
