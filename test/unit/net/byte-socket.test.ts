@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { deferred } from '../../../src/base/deferred.js'
+import { adoptAccepted } from '../../../src/net/adopt-accepted.js'
 import type { ByteSocket } from '../../../src/net/byte-socket.js'
 import { connectSocket } from '../../../src/net/connect.js'
 import { type Listener, listen } from '../../../src/net/listener.js'
@@ -191,6 +192,33 @@ describe('byte sockets', () => {
     client.write(Buffer.from('hi'))
     expect(await got.promise).toBe('[local] hi')
     client.destroy()
+  })
+})
+
+describe('an accepted socket whose handle cannot lend memory', () => {
+  it('is read by its data events, paused and resumed as well', async () => {
+    const adopted = deferred<ByteSocket>()
+    const server = createServer({ pauseOnConnect: true }, (accepted) => {
+      const holder = accepted as unknown as { _handle: { useUserBuffer: unknown } }
+      holder._handle.useUserBuffer = undefined
+      adopted.resolve(adoptAccepted(accepted))
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as { port: number }
+    const client = await connectSocket({ host: '127.0.0.1', port })
+    const socket = await adopted.promise
+    const seen: string[] = []
+    socket.onChunk = (chunk) => seen.push(chunk.toString())
+    client.write(Buffer.from('one'))
+    await until(() => seen.length === 1, 'first chunk')
+    socket.pause()
+    client.write(Buffer.from('two'))
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(seen).toEqual(['one'])
+    socket.resume()
+    await until(() => seen.length === 2, 'second chunk')
+    client.destroy()
+    server.close()
   })
 })
 
