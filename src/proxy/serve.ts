@@ -36,43 +36,46 @@ export async function serve(options: ServeOptions): Promise<number> {
   if ((options.workers ?? 1) > 1)
     throw engineError('PROXY_NOT_YET', { what: `--workers ${options.workers}` })
   const log = openProxyLog(options, config)
-  if (options.pidFile !== undefined) writePidFile(options.pidFile)
+  const proxy = await startProxy({
+    config,
+    loadAgain: () => {
+      latest = loadConfig(options.load)
+      return latest
+    },
+    version: options.version,
+    log,
+    clock: systemClock,
+    random: Math.random,
+    openServer: (target, how) =>
+      openServer(target, { ...how, preparedLimit: latest.general.preparedStatementsLimit }),
+    knowledge: {
+      makePlanner: (sharding, catalog) =>
+        openQueryPlanner({
+          sharding,
+          catalog,
+          assumeCleanFunctions: latest.general.assumeCleanFunctions,
+          cacheSize: latest.general.queryCacheLimit,
+        }),
+      // Only sharded databases need it.
+      readCatalog: async (ask) => (await import('../catalog/read-catalog.js')).readCatalog(ask),
+    },
+    acceptClient: options.trace ? traceClients(acceptClient, options.trace) : acceptClient,
+    ...(options.host === undefined ? {} : { host: options.host }),
+    ...(options.port === undefined ? {} : { port: options.port }),
+  })
+  const signals = listenToSignals(proxy, log)
   try {
-    const proxy = await startProxy({
-      config,
-      loadAgain: () => {
-        latest = loadConfig(options.load)
-        return latest
-      },
-      version: options.version,
-      log,
-      clock: systemClock,
-      random: Math.random,
-      openServer: (target, how) =>
-        openServer(target, { ...how, preparedLimit: latest.general.preparedStatementsLimit }),
-      knowledge: {
-        makePlanner: (sharding, catalog) =>
-          openQueryPlanner({
-            sharding,
-            catalog,
-            assumeCleanFunctions: latest.general.assumeCleanFunctions,
-            cacheSize: latest.general.queryCacheLimit,
-          }),
-        // Only sharded databases need it.
-        readCatalog: async (ask) => (await import('../catalog/read-catalog.js')).readCatalog(ask),
-      },
-      acceptClient: options.trace ? traceClients(acceptClient, options.trace) : acceptClient,
-      ...(options.host === undefined ? {} : { host: options.host }),
-      ...(options.port === undefined ? {} : { port: options.port }),
-    })
-    const signals = listenToSignals(proxy, log)
-    options.announce(`listening on ${proxy.host}:${proxy.port}`)
-    const isDrained = await proxy.ended
-    signals.close()
-    return isDrained ? 0 : 1
-  } finally {
-    if (options.pidFile !== undefined) rmSync(options.pidFile, { force: true })
+    // Only now: a second process that finds the port in use must not touch the first one's file.
+    if (options.pidFile !== undefined) writePidFile(options.pidFile)
+  } catch (error) {
+    proxy.shutdown(true)
+    throw error
   }
+  options.announce(`listening on ${proxy.host}:${proxy.port}`)
+  const isDrained = await proxy.ended
+  signals.close()
+  if (options.pidFile !== undefined) rmSync(options.pidFile, { force: true })
+  return isDrained ? 0 : 1
 }
 
 function openProxyLog(options: ServeOptions, { general }: LoadedConfig): Log {

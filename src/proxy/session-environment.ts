@@ -139,7 +139,13 @@ function loginRules(parts: EnvironmentParts, user: string, database: string): Lo
   const { users, config } = parts.inForce()
   const entry = users.find(user, database)
   const method = methods[entry?.authType ?? config.general.authType] ?? 'scram-sha-256'
-  return { method, secrets: entry ? secretsOf(entry) : [], known: entry !== undefined }
+  if (entry) return { method, secrets: secretsOf(entry), known: true }
+  if (config.databases.some(({ name }) => name === database)) {
+    return { method, secrets: [], known: false }
+  }
+  // As in PostgreSQL, only who has proved to be who it is learns that there is no such database.
+  const refusal = engineError('PROXY_NO_DATABASE', { database })
+  return { method, secrets: users.secretsAnywhere(user), known: false, refusal }
 }
 
 /** @throws FILE_MISSING */
