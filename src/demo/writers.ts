@@ -2,6 +2,7 @@
  * Clients that write through the proxy while the data moves, and know what must be there in the
  * end: every change that was acknowledged is made in a digest as well.
  */
+import { isEngineError } from '../errors/engine-error.js'
 import { adminQuery, closePg } from '../pg/admin-query.js'
 import type { HostClient } from '../pg/host-client.js'
 import { openHostClient } from '../pg/host-client.js'
@@ -11,6 +12,7 @@ import type { ProxyProcess } from './proxy-process.js'
 import { DATABASE, type Stage, USER } from './stage.js'
 
 const WRITERS = 6
+const MAX_TRIES = 5
 /** The first number of an order that a writer makes. */
 const FIRST_NEW_ORDER = 1000
 
@@ -23,6 +25,8 @@ export interface WriteCounts {
   inserted: number
   updated: number
   deleted: number
+  /** Statements that were told to run again, nothing having been done (40001), and did. */
+  retried: number
   /** Transactions that were told to have failed. */
   failed: string[]
   /** The longest time between two acknowledged writes of one writer. */
@@ -31,6 +35,7 @@ export interface WriteCounts {
 
 export class Writers {
   readonly counts: WriteCounts = {
+    retried: 0,
     inserted: 0,
     updated: 0,
     deleted: 0,
@@ -95,25 +100,39 @@ export class Writers {
     await closePg(client)
   }
 
+  /** A statement as a careful client runs it: again when PostgreSQL's code for "run it again" comes back. */
+  async #run(client: HostClient, sql: string, values: readonly Field[]): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await adminQuery(client, sql, values)
+        return
+      } catch (error) {
+        const mayRetry = isEngineError(error) && error.sqlstate === '40001' && attempt < MAX_TRIES
+        if (!mayRetry) throw error
+        this.counts.retried++
+      }
+    }
+  }
+
   /** One customer pays, orders something new, and takes one order back. */
   async #change(client: HostClient, n: number): Promise<void> {
     const id = customerId(n)
-    await adminQuery(client, 'UPDATE customers SET balance = balance + 1 WHERE id = $1', [id])
+    await this.#run(client, 'UPDATE customers SET balance = balance + 1 WHERE id = $1', [id])
     this.#expected.customers.remove(customerRow(n))
     this.#expected.customers.add(customerRow(n, 1))
     this.counts.updated++
 
     const fresh = orderRow(n, FIRST_NEW_ORDER)
-    await adminQuery(
+    await this.#run(
       client,
       'INSERT INTO orders (customer_id, id, item, amount, placed_at, remark) VALUES ($1, $2, $3, $4, $5, $6)',
-      fresh as (string | null)[],
+      fresh,
     )
     this.#expected.orders.add(fresh as Field[])
     this.counts.inserted++
 
     const k = scramble(n) % ORDERS_PER_CUSTOMER
-    await adminQuery(client, 'DELETE FROM orders WHERE customer_id = $1 AND id = $2', [
+    await this.#run(client, 'DELETE FROM orders WHERE customer_id = $1 AND id = $2', [
       id,
       String(k + 1),
     ])
