@@ -88,10 +88,10 @@ export async function commitTwoPhase(
  * abort row can be removed by its age. A decision must be on disk before others act on it.
  */
 const ready = `SET CONSTRAINTS ALL IMMEDIATE; SET LOCAL ROLE NONE;
-SELECT pg_catalog.set_config('synchronous_commit', 'on', true)
-  WHERE pg_catalog.current_setting('synchronous_commit') = 'off';
 SELECT pg_catalog.pg_current_xact_id(), pg_catalog.pg_my_temp_schema() <> 0
-  OR EXISTS (SELECT FROM pg_catalog.pg_cursors WHERE is_holdable)`
+  OR EXISTS (SELECT FROM pg_catalog.pg_cursor() c WHERE c.is_holdable),
+  CASE pg_catalog.current_setting('synchronous_commit')
+    WHEN 'off' THEN pg_catalog.set_config('synchronous_commit', 'on', true) END`
 
 /** Readies every part; the first of the list that comes back must decide. */
 async function readyAll(parts: readonly TwoPhasePart[]): Promise<TwoPhasePart[]> {
