@@ -32,6 +32,8 @@ export class ExtendedQuery {
   #bound: HeldServer | undefined
   /** A portal was bound on it, so that the request cannot move to another shard. */
   #boundWorks = false
+  /** Part of the answer has gone out before a server was there. */
+  #answered = false
 
   constructor(core: SessionCore, sharded: ShardedRequests) {
     this.#core = core
@@ -54,12 +56,19 @@ export class ExtendedQuery {
     const core = this.#core
     const items = this.#items
     this.#items = []
+    this.#answered = false
     if (!core.running) core.begin('extended', [])
     try {
       const steps = resolveBatch(core, items)
       if (steps.length === 0 && !this.#bound) return end === 'sync' ? core.complete() : undefined
       if (!this.#bound && this.#runLocally(steps, end)) return
       this.#route(steps, end)
+      if (core.held.isWaiting && !this.#bound && !this.#answered) {
+        core.again = () => {
+          this.#items = items
+          this.run(end)
+        }
+      }
     } catch (error) {
       this.#refuse(error as EngineError, end)
     }
@@ -221,6 +230,7 @@ export class ExtendedQuery {
     if (end === 'flush' || steps.filter((step) => step.kind === 'execute').length !== 1) {
       throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
     }
+    this.#answered = true
     const { text } = client.planned
     const local = core.transaction.failedByUs ? undefined : answerLocally(core, statement, text)
     for (const step of steps) {
@@ -236,6 +246,7 @@ export class ExtendedQuery {
 
   #copy(steps: Step[], plan: Plan, statement: PlannedStatement): void {
     const core = this.#core
+    this.#answered = true
     for (const step of steps) {
       if (step.kind === 'parse') {
         step.statement.confirmed = true

@@ -53,10 +53,14 @@ export class SessionCore {
   /** Parameter values as the client was last told. */
   readonly told: Map<string, string>
   running: RunningRequest | undefined
-  #turn = 0
+  /** Sessions of one statement each would all begin with the same shard. */
+  static #started = 0
+  #turn = SessionCore.#started++
   #sawFatal = false
   readonly #changed = new Map<string, string>()
   fanOut: FanOut | undefined
+  /** Runs the waiting request once more from its beginning; set while it waits for a server. */
+  again: (() => void) | undefined
   cancelled = false
   /** Stands in for the answer of a request that was cancelled by a limit of ours. */
   timedOut: EngineError | undefined
@@ -161,6 +165,13 @@ export class SessionCore {
 
   /** Ends the request with an error of ours. */
   fail(error: EngineError): void {
+    const { again } = this
+    this.again = undefined
+    // the shards were exchanged under a waiting request: nothing of it has run, so it is planned anew
+    if (again && error.code === 'POOL_LAYOUT_CHANGED' && this.held.size === 0) {
+      this.statements.dropUnconfirmed()
+      return again()
+    }
     this.figures.errors++
     this.statements.dropUnconfirmed()
     if (this.transaction.isExplicit) this.transaction.fail()
@@ -185,9 +196,13 @@ export class SessionCore {
     this.hooks.shardedCopy(statement, plan, text)
   }
 
-  /** The shard for a statement that any can answer. */
+  /** The shard for a statement that any can answer: in turn, but for those that are known to be down. */
   nextShard(): number {
-    this.#turn = (this.#turn + 1) % this.access.planner.shardCount
+    const { pools, planner } = this.access
+    for (let i = 0; i < planner.shardCount; i++) {
+      this.#turn = (this.#turn + 1) % planner.shardCount
+      if (pools.isUp(this.#turn)) break
+    }
     return this.#turn
   }
 
@@ -213,6 +228,7 @@ export class SessionCore {
   ended(): void {
     const running = this.running
     this.running = undefined
+    this.again = undefined
     this.fanOut = undefined
     if (running) this.figures.queryMs += this.environment.clock.monotonicMs() - running.startedMs
     if (!this.transaction.isExplicit) {

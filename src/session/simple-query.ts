@@ -32,11 +32,24 @@ export function runSimpleQuery(
   try {
     const local = only && answerLocally(core, only, text)
     if (local) return core.answer(simpleFrames(local))
-    if (core.isSharded) return runSharded(core, sharded, query, only, frame)
-    relay(core, 0, requestRole(core, query.statements), query, frame)
+    if (core.isSharded) runSharded(core, sharded, query, only, frame)
+    else relay(core, 0, requestRole(core, query.statements), query, frame)
+    repeatable(core, sharded, text, frame)
   } catch (error) {
     core.fail(error as EngineError)
   }
+}
+
+/** Runs `text` again from its beginning when the shards change while it waits. */
+function repeatable(
+  core: SessionCore,
+  sharded: ShardedRequests,
+  text: string,
+  frame: Buffer,
+): void {
+  if (!core.held.isWaiting) return
+  const owned = Buffer.from(frame)
+  core.again = () => runSimpleQuery(core, sharded, text, owned)
 }
 
 function runSharded(
