@@ -72,6 +72,14 @@ export async function preflight(source: ReshardSide, target: ReshardSide): Promi
   const first = sources[0] as Read
   const plan = planMove(source, target, first.tables)
   const problems: Problem[] = [...checkSides(source, target)]
+  if (first.tables.length === 0) {
+    problems.push({
+      severity: 'error',
+      where: `database "${source.name}"`,
+      what: 'has no table to move',
+      mend: 'name the other database with --from, or switch the two in the configuration by hand',
+    })
+  }
   for (const [shard, { facts, tables }] of sources.entries()) {
     const where = `source shard ${shard} (${placeOf(source.shards[shard] as never)})`
     const server = serverOf(source, shard)
