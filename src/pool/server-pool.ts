@@ -199,7 +199,9 @@ export class ServerPool {
     }
     const { user, database } = this.host.target
     const parameters = { ...place, user, database, reason: reasonOf(error) }
-    return engineError('POOL_CONNECT_FAILED', parameters, { cause: error })
+    const hint = error.sqlstate.startsWith('28') ? (error.hint ?? loginHint(user)) : undefined
+    const extras = { cause: error, ...(hint === undefined ? {} : { hint }) }
+    return engineError('POOL_CONNECT_FAILED', parameters, extras)
   }
 
   async #check(server: ServerConnection): Promise<boolean> {
@@ -275,3 +277,7 @@ function addTraffic(sum: Traffic, more: Traffic): void {
 function addCounters(sum: PoolCounters, more: PoolCounters): void {
   for (const name of Object.keys(more) as (keyof PoolCounters)[]) sum[name] += more[name]
 }
+
+/** The server is there, and does not let us in. */
+const loginHint = (user: string): string =>
+  `check server_password (or password) of user "${user}" in users.toml, and pg_hba.conf of the server`

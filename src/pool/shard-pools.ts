@@ -14,6 +14,8 @@ export interface ServerCheckoutOptions {
 /** The pools of one user on one database. Stays valid over RELOAD while the user and the database exist. */
 export interface ShardPools {
   readonly shardCount: number
+  /** False when no host of the shard answered when it was last asked. */
+  isUp(shard: number): boolean
   /**
    * A server of `shard`: at once (not a promise) when an idle one may be lent, else after its turn in the queue.
    * `any` is for reads that a replica may answer.

@@ -53,6 +53,10 @@ export class UserPools implements ShardPools {
     return this.#installed.shards.length
   }
 
+  isUp(shard: number): boolean {
+    return this.#installed.shards[shard]?.some((pool) => pool.isHealthy) ?? false
+  }
+
   install(definition: PoolDefinition, shards: Installed['shards']): void {
     this.#installed = this.#make(definition, shards)
   }
@@ -142,7 +146,10 @@ export class UserPools implements ShardPools {
       this.#assertLayout(installed.definition)
     }
     let last: EngineError | undefined
-    for (const pool of candidates) {
+    const tried = new Set<ServerPool>()
+    // Bans that the tries bring about may let the primary in, so the choice is made anew each time.
+    for (let pool = candidates[0]; pool; pool = this.#untried(shard, role, tried)) {
+      tried.add(pool)
       try {
         this.#assertLayout(installed.definition)
         return await pool.pool.checkout(request)
@@ -158,7 +165,12 @@ export class UserPools implements ShardPools {
       this.#assertLayout(installed.definition)
       return this.checkout(shard, role, options)
     }
-    throw this.#allFailed(shard, candidates, last)
+    throw this.#allFailed(shard, [...tried], last)
+  }
+
+  #untried(shard: number, role: 'primary' | 'any', tried: Set<ServerPool>): ServerPool | undefined {
+    const hosts = this.#installed.shards[shard] ?? []
+    return this.#candidates(hosts, role).find((pool) => !tried.has(pool))
   }
 
   /** The shard number was chosen by another layout: lending a server by it could answer wrongly. */
