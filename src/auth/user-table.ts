@@ -31,6 +31,11 @@ export class UserTable<Entry extends UserEntry = UserEntry> {
     return this.#byName.has(user)
   }
 
+  /** What proves this user for any of its databases. */
+  secretsAnywhere(user: string): readonly string[] {
+    return (this.#byName.get(user) ?? []).flatMap(secretsOf)
+  }
+
   /** What proves this user: passwords and the verifier; empty when there is no such user, or no secret. */
   secrets(user: string, database: string): readonly string[] {
     const entry = this.find(user, database)

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
+import type { EngineError } from '../errors/engine-error.js'
 import type { QueryPlanner } from '../plan/plan.js'
 import type { ShardPools } from '../pool/shard-pools.js'
 import type { ServerConnection } from '../server/server-connection.js'
@@ -65,6 +66,8 @@ export interface LoginRules {
   readonly secrets: readonly string[]
   /** True: user and database exist and may be combined. */
   readonly known: boolean
+  /** What one hears who is not known, after its password; absent: that no entry lets it in. */
+  readonly refusal?: EngineError
 }
 
 /** One database as one user sees it. */

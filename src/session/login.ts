@@ -168,7 +168,7 @@ export class Login {
     if (refusal) throw refusal
     const rules = environment.loginRules(user, database, this.#socket.remoteAddress)
     await this.#authenticate(user, rules)
-    if (!rules.known) throw engineError('LOGIN_REFUSED', { user, database })
+    if (!rules.known) throw rules.refusal ?? engineError('LOGIN_REFUSED', { user, database })
     this.#say({ kind: 'ok' })
     return { socket: this.#socket, user, database, parameters, rest: this.#chunks }
   }

@@ -6,6 +6,7 @@ export const authErrors = {
     sqlstate: '28P01',
     severity: 'FATAL',
     message: 'password authentication failed for user "{user}"',
+    hint: 'check the password, and that users.toml has this user for this database',
     exit: 4,
   },
   AUTH_SCRAM_MALFORMED: {
