@@ -16,6 +16,7 @@ export interface StoryOutput {
 
 const INDENT = '    '
 const WIDTH = 78
+const STATUS_EVERY_MS = 80
 
 export type Cell = string | number
 
@@ -25,6 +26,7 @@ export class Story {
   #step = 0
   #checks = 0
   #isStatusShown = false
+  #statusMs = 0
 
   constructor(output: StoryOutput) {
     this.#output = output
@@ -78,8 +80,11 @@ export class Story {
 
   /** What goes on right now; only on a terminal, and gone with the next line. */
   status(text: string): void {
-    if (!this.#output.isTerminal) return
+    const now = this.#output.clock.monotonicMs()
+    const isTooSoon = this.#isStatusShown && now - this.#statusMs < STATUS_EVERY_MS
+    if (!this.#output.isTerminal || isTooSoon) return
     this.#isStatusShown = true
+    this.#statusMs = now
     const shown = text.length > WIDTH ? `${text.slice(0, WIDTH - 1)}…` : text
     this.#output.write(`\r\u001b[K${INDENT}${this.#paint('dim', shown)}`)
   }
