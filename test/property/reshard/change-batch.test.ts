@@ -63,6 +63,29 @@ function apply(rows: Map<string, (string | null)[]>, op: RowOp): void {
   }
 }
 
+function opOf(
+  kind: RowOp['kind'],
+  id: string,
+  a: string | null,
+  big: string,
+  order: readonly number[],
+): RowOp {
+  return { kind, table, row: row([id, a, kind === 'patch' ? 'unchanged' : big], order) }
+}
+
+/** As `applyNet` of the engine orders it: deletes, patches, puts. */
+function applyNet(
+  start: Map<string, (string | null)[]>,
+  batch: ChangeBatch,
+): Map<string, (string | null)[]> {
+  const rows = new Map(start)
+  const ops = [...batch.net()].flatMap(([, list]) => list)
+  for (const wanted of ['delete', 'patch', 'put']) {
+    for (const op of ops.filter(({ kind }) => kind === wanted)) apply(rows, op)
+  }
+  return rows
+}
+
 const kinds = { insert: 'put', update: 'put', patch: 'patch', delete: 'delete' } as const
 
 test('the net effect of a batch is the effect of its changes in order', () => {
@@ -80,18 +103,12 @@ test('the net effect of a batch is the effect of its changes in order', () => {
       const batch = new ChangeBatch()
       for (const { id, a, big, wish, order } of steps) {
         // A source can only change what it has.
-        const exists = inOrder.has(id)
-        const kind = exists ? kinds[wish] : 'put'
-        const cells: Cell[] = kind === 'patch' ? [id, a, 'unchanged'] : [id, a, big]
-        const op: RowOp = { kind, table, row: row(cells, order) }
+        const kind = inOrder.has(id) ? kinds[wish] : 'put'
+        const op = opOf(kind, id, a, big, order)
         batch.add(op)
         apply(inOrder, op)
       }
-      const netRows = new Map(start)
-      for (const [, ops] of batch.net()) {
-        for (const wanted of ['delete', 'patch', 'put'])
-          for (const op of ops) if (op.kind === wanted) apply(netRows, op)
-      }
+      const netRows = applyNet(start, batch)
       expect([...netRows].sort()).toEqual([...inOrder].sort())
       // Applied a second time, as after a death before its progress was stored, the log ends in the same rows.
       const again = new Map(netRows)
