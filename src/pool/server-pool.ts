@@ -213,7 +213,8 @@ export class ServerPool {
       return server.isIdle
     } catch (error) {
       const reason = toEngineError(error).message
-      log.warn('health check failed', { ...this.#facts(), reason })
+      const failure = engineError('POOL_HEALTHCHECK', { address: this.address, reason })
+      log.warn(failure.message, { ...this.#facts(), hint: failure.hint })
       return false
     } finally {
       timer.cancel()
