@@ -33,7 +33,7 @@ export default {
       name: 'pure-rooms-do-no-io',
       severity: 'error',
       from: {
-        path: '^src/(errors|wire|datum|sql|catalog|topology|sharding|plan|routing|merge|auth)/',
+        path: '^src/(errors|wire|datum|sql|catalog|topology|sharding|plan|routing|merge|auth|copy)/',
       },
       to: { path: '^(node:)?(net|tls|fs|fs/promises|child_process|http|worker_threads)$' },
     },

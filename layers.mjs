@@ -21,7 +21,8 @@ export const rooms = {
   merge: ['plan', 'wire', 'datum', 'base', 'errors'],
   pool: ['server', 'topology', 'metrics', 'base', 'errors'],
   pubsub: ['server', 'topology', 'metrics', 'base', 'errors'],
-  copy: ['pg', 'server', 'plan', 'sharding', 'catalog', 'datum', 'wire', 'base', 'errors'],
+  copy: ['plan', 'sharding', 'base', 'errors'],
+  load: ['copy', 'pg', 'sharding', 'base', 'errors'], // copy-shard: files into shards
   replication: ['pg', 'server', 'catalog', 'datum', 'wire', 'base', 'errors'],
   client: ['pg', 'topology', 'base', 'errors'], // createBalancedPool
   bench: ['client', 'server', 'pg', 'topology', 'wire', 'metrics', 'base', 'errors'],
@@ -97,6 +98,7 @@ export const rooms = {
   demo: [
     'cluster',
     'copy',
+    'load',
     'bench',
     'reshard',
     'config',

@@ -105,8 +105,8 @@ export default class CopyShard extends BaseCommand {
 
   async run(): Promise<object> {
     const { args, flags } = await this.parse(CopyShard)
-    const { copyShard } = await import('../src/copy/copy-shard.js')
-    const { loadJson } = await import('../src/copy/load-report.js')
+    const { copyShard } = await import('../src/load/copy-shard.js')
+    const { loadJson } = await import('../src/load/load-report.js')
     const shards = await findShards(flags)
     const board = this.progress()
     using interrupt = this.interruptible('with a rollback')

@@ -2,7 +2,6 @@
  * What the splitters of the three formats share: the row that they lend, and who takes it.
  * No object per row: one `RowKey` a splitter, overwritten for each row.
  */
-import { type EngineError, withWhere } from '../errors/engine-error.js'
 
 /** Which table and columns the data is for. */
 export interface CopyLayout {
@@ -66,10 +65,6 @@ export function copyWhere(table: string, line: number, column?: string, value?: 
 /** MAX_COPY_DATA_DISPLAY of copyfrom.c. */
 const shorten = (value: string): string =>
   Buffer.byteLength(value) <= 100 ? value : `${value.slice(0, 100)}...`
-
-/** An error of the splitter, placed. */
-export const atLine = (error: EngineError, table: string, line: number): EngineError =>
-  withWhere(error, copyWhere(table, line))
 
 export const noKey = (): RowKey => ({
   kind: 'none',

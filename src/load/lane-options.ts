@@ -1,6 +1,7 @@
 /** What all inputs of a load have in common. */
+
+import type { CopyOptions } from '../copy/copy-options.js'
 import type { KeyPlacer } from '../sharding/key-placer.js'
-import type { CopyOptions } from './copy-options.js'
 import type { CopyTable } from './copy-target.js'
 import type { Compression } from './open-input.js'
 

@@ -1,8 +1,8 @@
 /** The table that is loaded, as the first shard's catalogue describes it, and the COPY statement for every shard. */
 import type pg from 'pg'
+import type { ColumnChoice, CopyOptions } from '../copy/copy-options.js'
 import { engineError } from '../errors/engine-error.js'
 import { adminQuery } from '../pg/admin-query.js'
-import type { ColumnChoice, CopyOptions } from './copy-options.js'
 
 export interface CopyTable {
   readonly schema: string

@@ -2,14 +2,15 @@
  * One lane of a load: inputs one after the other, each split and streamed into its own COPY on every shard.
  * Reading stops while a shard is full. Follows the rule of the splitter: when our own check fails, PostgreSQL speaks first.
  */
+
+import type { CopyLayout } from '../copy/copy-row.js'
+import { makeRowRouter, type RowRouter } from '../copy/row-router.js'
 import { engineError } from '../errors/engine-error.js'
-import type { CopyLayout } from './copy-row.js'
 import { checkColumns, copySql } from './copy-target.js'
 import type { LaneOptions } from './lane-options.js'
 import { placeFailure } from './load-failure.js'
 import { type CopyInput, peek, readChunks } from './open-input.js'
 import { findHeader, readHeader } from './read-header.js'
-import { makeRowRouter, type RowRouter } from './row-router.js'
 import type { ShardWriters } from './shard-writers.js'
 
 /** Counts of one lane; by index of the shard. */

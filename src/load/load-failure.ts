@@ -2,12 +2,13 @@
  * Where a load failed, in the words of its own file: a server counts only the lines that its shard got, so the file is read
  * again up to the row that the server named.
  */
+
+import type { CopyLayout, RowKey, RowSink } from '../copy/copy-row.js'
+import { makeRowSplitter } from '../copy/row-splitter.js'
 import { catalogue } from '../errors/catalogue.js'
 import { EngineError, toEngineError } from '../errors/engine-error.js'
-import type { CopyLayout, RowKey, RowSink } from './copy-row.js'
 import type { LaneOptions } from './lane-options.js'
 import { type CopyInput, readChunks } from './open-input.js'
-import { makeRowSplitter } from './row-splitter.js'
 
 /** Larger files are not read again. */
 const MAX_REREAD_BYTES = 4e9

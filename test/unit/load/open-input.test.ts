@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
 import { makeCopyOptions } from '../../../src/copy/copy-options.js'
-import { formatOf, splitNames } from '../../../src/copy/load-options.js'
-import { type Compression, listInputs, readChunks } from '../../../src/copy/open-input.js'
-import { findHeader, readHeader } from '../../../src/copy/read-header.js'
+import { formatOf, splitNames } from '../../../src/load/load-options.js'
+import { type Compression, listInputs, readChunks } from '../../../src/load/open-input.js'
+import { findHeader, readHeader } from '../../../src/load/read-header.js'
 
 const directory = mkdtempSync(join(tmpdir(), 'pgshard-input-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))

@@ -1,9 +1,9 @@
 /** Column names from the header record of a file: csv-parse on a sample for csv, the splitter's own rules for text. */
 import { CsvError, parse } from 'csv-parse/sync'
+import type { CopyOptions } from '../copy/copy-options.js'
+import { makeRowSplitter } from '../copy/row-splitter.js'
+import { unescapeText } from '../copy/text-splitter.js'
 import { engineError } from '../errors/engine-error.js'
-import type { CopyOptions } from './copy-options.js'
-import { makeRowSplitter } from './row-splitter.js'
-import { unescapeText } from './text-splitter.js'
 
 /** The header record at the start of `sample`, or undefined when it does not end in it. */
 export function findHeader(options: CopyOptions, sample: Buffer): Buffer | undefined {

@@ -3,11 +3,11 @@
  * succeeded. Nothing is left behind by a failure before the first commit; one between commits is reported shard by shard.
  */
 import type { Clock } from '../base/clock.js'
+import type { CopyOptions } from '../copy/copy-options.js'
 import { engineError, toEngineError } from '../errors/engine-error.js'
 import { adminQuery, closePg } from '../pg/admin-query.js'
 import { connectPg } from '../pg/connect.js'
 import type { KeyPlacer } from '../sharding/key-placer.js'
-import type { CopyOptions } from './copy-options.js'
 import { type CopyTable, readCopyTable, tableSql } from './copy-target.js'
 import type { LaneOptions } from './lane-options.js'
 import { nothingChanged } from './load-failure.js'
