@@ -145,8 +145,3 @@ export function hashModulo(modulus: number): number {
   const high = (partitionHash[0]! >>> 0) % modulus
   return (high * 4294967296 + (partitionHash[1]! >>> 0)) % modulus
 }
-
-/** `partitionHash` as the server prints it; for tests and explanations. */
-export function hashAsBigInt(): bigint {
-  return (BigInt(partitionHash[0]! >>> 0) << 32n) | BigInt(partitionHash[1]! >>> 0)
-}

@@ -43,9 +43,3 @@ export function listShards(set: ShardSet, shardCount: number): readonly ShardId[
   if (set.kind === 'some') return set.shards
   return Array.from({ length: shardCount }, (_, shard) => shard)
 }
-
-/** The only shard of a set, when it is one; also of `all` when there is one shard. */
-export function onlyShard(set: ShardSet, shardCount: number): ShardId | undefined {
-  if (shardCount === 1) return set.kind === 'all' || set.shards.length === 1 ? 0 : undefined
-  return set.kind === 'some' && set.shards.length === 1 ? set.shards[0] : undefined
-}

@@ -21,7 +21,6 @@ export type {
   Node,
   NullTest,
   RangeVar,
-  ResTarget,
   SelectStmt,
   TransactionStmt,
   TypeName,
