@@ -60,6 +60,7 @@ export class ExtendedQuery {
     if (!core.running) core.begin('extended', [])
     try {
       const steps = resolveBatch(core, items)
+      if (core.access.poolerMode === 'statement') refuseTransactions(steps)
       if (steps.length === 0 && !this.#bound) return end === 'sync' ? core.complete() : undefined
       if (!this.#bound && this.#runLocally(steps, end)) return
       this.#route(steps, end)
@@ -285,6 +286,16 @@ export class ExtendedQuery {
       bytes,
       hidesParse: !parsed,
     })
+  }
+}
+
+/** Statement pooling: one statement a request, and no transaction. */
+function refuseTransactions(steps: Step[]): void {
+  const bound = steps.flatMap((step) =>
+    step.kind === 'bind' ? (step.statement?.planned.statements ?? []) : [],
+  )
+  if (bound.length > 1 || bound.some((statement) => statement.effects.transaction)) {
+    throw engineError('SESSION_STATEMENT_MODE')
   }
 }
 

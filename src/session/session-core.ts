@@ -325,12 +325,19 @@ export class SessionCore {
 
   #lost(held: HeldServer, error: EngineError): void {
     const working = held.relay.owes
+    const wasPinned = this.held.pins.size > 0
     this.held.discard(held, error.message)
     this.held.pins.clear()
     if (this.access.poolerMode === 'session') this.held.pins.add('session mode')
     if (this.transaction.isExplicit) this.transaction.fail()
     if (this.#sawFatal) {
       // the server's own FATAL has gone to the client, who now sees what it would see of the server: the end
+      this.output.flush()
+      return this.hooks.ends()
+    }
+    if (wasPinned) {
+      // what the client had there (a temporary table, LISTEN, a lock) is gone, and no other server can stand in
+      this.output.append(errorFrame(error, 'FATAL'))
       this.output.flush()
       return this.hooks.ends()
     }

@@ -30,6 +30,7 @@ export function runSimpleQuery(
   if (query.statements.length === 0) return core.answer(emptyQueryFrame)
   const only = query.statements.length === 1 ? query.statements[0] : undefined
   try {
+    refuseInStatementMode(core, query)
     const local = only && answerLocally(core, only, text)
     if (local) return core.answer(simpleFrames(local))
     if (core.isSharded) runSharded(core, sharded, query, only, frame)
@@ -37,6 +38,14 @@ export function runSimpleQuery(
     repeatable(core, sharded, text, frame)
   } catch (error) {
     core.fail(error as EngineError)
+  }
+}
+
+/** Statement pooling gives every statement a server of its own, so there is nothing that a transaction could hold on to. */
+function refuseInStatementMode(core: SessionCore, query: PlannedQuery): void {
+  if (core.access.poolerMode !== 'statement') return
+  if (query.statements.length > 1 || query.statements.some((one) => one.effects.transaction)) {
+    throw engineError('SESSION_STATEMENT_MODE')
   }
 }
 

@@ -103,11 +103,18 @@ export const sessionErrors = {
   },
   SESSION_COPY_SHARDS: {
     sqlstate: '0A000',
-    message: 'COPY into "{table}" would write several shards, which cross_shard_writes = error forbids',
+    message:
+      'COPY into "{table}" would write several shards, which cross_shard_writes = error forbids',
     hint: 'set max_prepared_transactions on every shard and run "pgshard setup" to get two_phase, or load with "pgshard copy-shard"',
   },
   SESSION_COPY_FAILED: { sqlstate: '57014', message: '{reason}' },
   SESSION_COPY_UNKNOWN: { sqlstate: '42P01', message: 'relation "{table}" does not exist' },
+  SESSION_STATEMENT_MODE: {
+    sqlstate: '0A000',
+    message:
+      'transactions and requests of several statements are not available in statement pooling mode',
+    hint: 'set pooler_mode = "transaction" for this user or database',
+  },
   SESSION_NEWER_SYNTAX: {
     sqlstate: '0A000',
     message: 'the server reads a statement that pgshard cannot read, so it cannot be routed',
