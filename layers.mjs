@@ -8,7 +8,7 @@ export const rooms = {
   net: ['wire', 'base', 'errors'],
   auth: ['wire', 'base', 'errors'],
   catalog: ['datum', 'base', 'errors'],
-  sql: ['datum', 'base', 'errors'],
+  sql: ['plan', 'datum', 'base', 'errors'], // of plan only effects.ts: what a statement does to its session
   topology: ['base', 'errors'],
   sharding: ['datum', 'base', 'errors'],
   plan: ['sharding', 'datum', 'errors'],

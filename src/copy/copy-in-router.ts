@@ -20,7 +20,7 @@
  * Line numbers in a server's CONTEXT count only what that shard got; `whereOf` words the shard into it.
  */
 import { engineError } from '../errors/engine-error.js'
-import type { CopyEffect } from '../plan/plan.js'
+import type { CopyEffect } from '../plan/effects.js'
 import type { KeyPlacer } from '../sharding/key-placer.js'
 import { parseCopyOptions } from './copy-options.js'
 import { makeRowRouter, type OnBatch, type RowRouter } from './row-router.js'

@@ -4,7 +4,7 @@
  * Follows ProcessCopyOptions in PostgreSQL's `src/backend/commands/copy.c`.
  */
 import { engineError } from '../errors/engine-error.js'
-import type { CopyEffect } from '../plan/plan.js'
+import type { CopyEffect } from '../plan/effects.js'
 
 export type CopyFormat = 'text' | 'csv' | 'binary'
 /** `all` is `*`. */

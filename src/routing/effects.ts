@@ -1,6 +1,6 @@
 /** Effects and read-or-write of a statement, once the catalogue has its say: user functions, triggers, rules, policies. */
 import type { CatalogRelation } from '../catalog/catalog.js'
-import type { Effects } from '../plan/plan.js'
+import type { Effects } from '../plan/effects.js'
 import { isBuiltin } from '../sql/describe-statement.js'
 import type { FunctionUse, Level, Statement } from '../sql/statement.js'
 import type { RoutingWorld } from './world.js'

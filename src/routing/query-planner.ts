@@ -4,15 +4,14 @@
  */
 import type { Catalog } from '../catalog/catalog.js'
 import { isEngineError } from '../errors/engine-error.js'
+import type { Effects, StatementKind } from '../plan/effects.js'
 import type {
   BoundParameters,
-  Effects,
   Plan,
   PlannedQuery,
   PlannedStatement,
   QueryPlanner,
   RouteContext,
-  StatementKind,
 } from '../plan/plan.js'
 import { makeShardMap } from '../sharding/shard-map.js'
 import type { ShardingConfig } from '../sharding/sharded-table.js'

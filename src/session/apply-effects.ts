@@ -1,5 +1,5 @@
 /** What a completed statement has done to the session: transaction, settings, pins, statements, taint. */
-import type { Effects } from '../plan/plan.js'
+import type { Effects } from '../plan/effects.js'
 import { Settings } from '../server/settings.js'
 import { completeFrame } from './answers.js'
 import type { ClientStatements } from './client-statements.js'

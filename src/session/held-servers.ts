@@ -3,7 +3,7 @@
  * settings, BEGIN and what the transaction has done so far. Gives them back clean, or not at all.
  */
 import { type Expectation, Relay, type RelayListener, type RelayOutput } from '../executor/relay.js'
-import type { PinReason } from '../plan/plan.js'
+import type { PinReason } from '../plan/effects.js'
 import type { ServerCheckout } from '../pool/shard-pools.js'
 import { QueryReceiver } from '../server/query-receiver.js'
 import { queryFrame, type ServerConnection } from '../server/server-connection.js'

@@ -2,7 +2,7 @@
  * Where a client stands in its transaction, and the settings that follow it: what SET changed is undone by ROLLBACK,
  * what SET LOCAL changed ends with the transaction. Also the log of what a server that joins late must be told.
  */
-import type { SettingEffect, TransactionEffect } from '../plan/plan.js'
+import type { SettingEffect, TransactionEffect } from '../plan/effects.js'
 import { rawSettingText, type Settings, settingName } from '../server/settings.js'
 import { TX_FAILED, TX_IDLE, TX_OPEN } from '../wire/tags.js'
 

@@ -1,4 +1,6 @@
 /** One parsed statement → its facts. Knows every kind of statement; what it does not know is 'utility' or 'ddl', never a read. */
+
+import type { Effects, StatementKind } from '../plan/effects.js'
 import {
   aggregateBuiltins,
   immutableBuiltins,
@@ -12,10 +14,10 @@ import { TokenKind, tokens } from './lexer.js'
 import type { Node } from './parse.js'
 import type { SlotFinder } from './predicate.js'
 import { newLevel, type Scope } from './query-level.js'
-import type { Effects, FunctionUse, Level, Statement, StatementKind } from './statement.js'
+import type { FunctionUse, Level, Statement } from './statement.js'
 import { type Survey, surveyStatement } from './survey.js'
 import { tagOf } from './tree.js'
-import { noEffects, type TextSource } from './utility.js'
+import { type EffectsInMaking, noEffects, type TextSource } from './utility.js'
 
 /** Volatile, yet harmless for a replica and for rows that come from several shards. */
 export const harmlessVolatiles: ReadonlySet<string> = new Set(
@@ -59,7 +61,7 @@ function verbOf(source: TextSource, firstToken: number, words: number): string {
   return found.join(' ')
 }
 
-function queryEffects(survey: Survey, node: Node): Effects {
+function queryEffects(survey: Survey, node: Node): EffectsInMaking {
   const effects = noEffects()
   effects.pins.push(...new Set(survey.pins))
   effects.taints = survey.taints

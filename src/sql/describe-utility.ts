@@ -1,13 +1,21 @@
 /** Statements that are not queries: kind, effects, and the query that EXPLAIN, DECLARE, COPY hold. */
+
+import type { Effects, StatementKind } from '../plan/effects.js'
 import { TokenKind, tokens } from './lexer.js'
 import type { DefElem, Node } from './parse.js'
-import type { Effects, StatementKind } from './statement.js'
 import { tagOf } from './tree.js'
-import { noEffects, readCopy, readSet, readTransaction, type TextSource } from './utility.js'
+import {
+  type EffectsInMaking,
+  noEffects,
+  readCopy,
+  readSet,
+  readTransaction,
+  type TextSource,
+} from './utility.js'
 
 export interface UtilityFacts {
   kind: StatementKind
-  effects: Effects
+  effects: EffectsInMaking
   /** The query inside. */
   inner?: Node
   /** The inner query is executed, not only planned. */
@@ -17,7 +25,7 @@ export interface UtilityFacts {
 
 const plain = (
   kind: StatementKind,
-  effects: Effects = noEffects(),
+  effects: EffectsInMaking = noEffects(),
   isRead = false,
 ): UtilityFacts => ({
   kind,
@@ -28,7 +36,7 @@ const plain = (
 
 const withEffects = (
   kind: StatementKind,
-  effects: Partial<Effects>,
+  effects: Partial<EffectsInMaking>,
   isRead = false,
 ): UtilityFacts => plain(kind, { ...noEffects(), ...effects }, isRead)
 

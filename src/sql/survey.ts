@@ -1,8 +1,9 @@
 /** What a walk over a whole statement finds: functions called, clocks, locks, data-changing parts, system columns. */
 
+import type { PinReason, SettingEffect } from '../plan/effects.js'
 import type { FuncCall, Node } from './parse.js'
 import { readValue } from './predicate.js'
-import type { FunctionUse, PinReason, SettingEffect } from './statement.js'
+import type { FunctionUse } from './statement.js'
 import { stringOf, stringsOf, walkTree } from './tree.js'
 
 export interface Survey {

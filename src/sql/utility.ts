@@ -1,12 +1,22 @@
 /** Kind and effects of statements that are not queries: transactions, settings, prepared statements, COPY, DDL. */
-import type { A_Const, CopyStmt, DefElem, Node, TransactionStmt, VariableSetStmt } from './parse.js'
+
 import type {
   CopyEffect,
   Effects,
   IsolationLevel,
+  PinReason,
   SettingEffect,
   StatementKind,
-} from './statement.js'
+} from '../plan/effects.js'
+import type {
+  A_Const,
+  CopyStmt,
+  DefElem,
+  Node,
+  RangeVar,
+  TransactionStmt,
+  VariableSetStmt,
+} from './parse.js'
 import { stringOf, stringsOf } from './tree.js'
 
 /** A part of the text, in the characters of the whole query string. */
@@ -18,12 +28,17 @@ export interface TextSource {
   at(location: number | undefined): number
 }
 
-export interface Utility {
-  kind: StatementKind
-  effects: Effects
+/** Effects while they are gathered. */
+export type EffectsInMaking = {
+  -readonly [K in keyof Effects]: K extends 'pins' ? PinReason[] : Effects[K]
 }
 
-export const noEffects = (): Effects => ({ pins: [], taints: false, changesSchema: false })
+export interface Utility {
+  kind: StatementKind
+  effects: EffectsInMaking
+}
+
+export const noEffects = (): EffectsInMaking => ({ pins: [], taints: false, changesSchema: false })
 
 const constText = (node: Node | undefined): string | undefined => {
   if (!node) return undefined
@@ -140,7 +155,7 @@ function setEffect(statement: VariableSetStmt, source: TextSource): SettingEffec
     case 'VAR_SET_MULTI':
       return name === 'session characteristics'
         ? characteristics(statement)
-        : { kind: 'transaction' }
+        : transactionSetting(statement)
     case 'VAR_SET_DEFAULT':
       return { kind: 'set', name, value: null, local: statement.is_local === true }
     default: {
@@ -148,6 +163,12 @@ function setEffect(statement: VariableSetStmt, source: TextSource): SettingEffec
       return { kind: 'set', name, value, local: statement.is_local === true }
     }
   }
+}
+
+/** SET TRANSACTION. */
+function transactionSetting(statement: VariableSetStmt): SettingEffect {
+  const { isolation } = beginEffect(statement.args) as { isolation?: IsolationLevel }
+  return { kind: 'transaction', ...(isolation === undefined ? {} : { isolation }) }
 }
 
 /** SET SESSION CHARACTERISTICS sets default_transaction_*; several options give one effect each through `readSet`. */
@@ -186,6 +207,11 @@ function copyOption(element: DefElem): CopyEffect['options'][number] {
   return value === undefined ? { name } : { name, value }
 }
 
+const tableNameOf = ({ relname, schemaname }: RangeVar): { schema?: string; name: string } => ({
+  ...(schemaname ? { schema: schemaname } : {}),
+  name: relname ?? '',
+})
+
 export function readCopy(statement: CopyStmt): Utility {
   const { relation, attlist } = statement
   const copy: CopyEffect = {
@@ -195,11 +221,8 @@ export function readCopy(statement: CopyStmt): Utility {
       'DefElem' in node ? [copyOption(node.DefElem)] : [],
     ),
     where: statement.whereClause !== undefined,
+    ...(relation ? { table: tableNameOf(relation) } : {}),
+    ...(attlist ? { columns: stringsOf(attlist) } : {}),
   }
-  if (relation) {
-    copy.table = { name: relation.relname ?? '' }
-    if (relation.schemaname) copy.table.schema = relation.schemaname
-  }
-  if (attlist) copy.columns = stringsOf(attlist)
   return { kind: 'copy', effects: { ...noEffects(), copy } }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CopyInRouter, copyDataHeader } from '../../../src/copy/copy-in-router.js'
-import type { CopyEffect } from '../../../src/plan/plan.js'
+import type { CopyEffect } from '../../../src/plan/effects.js'
 import { makeKeyPlacer } from '../../../src/sharding/key-placer.js'
 
 const effect = (options: CopyEffect['options'] = []): CopyEffect => ({
