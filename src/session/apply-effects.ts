@@ -1,5 +1,6 @@
 /** What a completed statement has done to the session: transaction, settings, pins, statements, taint. */
 import type { Effects } from '../plan/effects.js'
+import type { PlannedStatement } from '../plan/plan.js'
 import { Settings } from '../server/settings.js'
 import { completeFrame } from './answers.js'
 import type { ClientStatements } from './client-statements.js'
@@ -12,9 +13,27 @@ export interface CompletedStatement {
   /** The client's own text. */
   readonly sql: string
   readonly isRead: boolean
+  /** Looks at no rows: transactions, savepoints, settings. */
+  readonly isNeutral: boolean
   /** The tag that the client expects, when another statement was sent in the place of its own. */
   readonly tagInstead?: string
 }
+
+/** Statements that any server may take along, because they change no rows and look at none. */
+const NEUTRAL = new Set([
+  'set',
+  'reset',
+  'show',
+  'discard',
+  'begin',
+  'commit',
+  'rollback',
+  'savepoint',
+  'release',
+  'rollback_to',
+])
+
+export const isNeutral = (statement: PlannedStatement): boolean => NEUTRAL.has(statement.kind)
 
 /** The parts of a session that effects reach. */
 export interface EffectTarget {
@@ -36,7 +55,10 @@ export function applyCompleted(
   target.figures.queries++
   if (effects.transaction) applyTransaction(target, held, statement, tag)
   else if (!target.transaction.isExplicit) target.figures.transactions++
-  if (!statement.isRead) held.wrote = true
+  if (!statement.isNeutral) {
+    held.worked = true
+    if (!statement.isRead) held.wrote = true
+  }
   for (const setting of effects.settings ?? []) {
     target.transaction.apply(setting, statement.sql)
     held.server.settings =
@@ -80,6 +102,8 @@ function applyTransaction(
     case 'rollback':
       target.figures.transactions++
       transaction.end(tag.startsWith('COMMIT'), effect.chain)
+      held.worked = false
+      held.wrote = false
       held.server.settings = transaction.settings
       target.statements.portals.clear()
       break

@@ -149,6 +149,7 @@ export class BatchBuilder {
       effects: { pins: [], taints: planned !== undefined, changesSchema: false },
       sql: '',
       isRead: false,
+      isNeutral: false,
     }
   }
 }

@@ -22,6 +22,8 @@ export interface HeldServer {
   readonly relay: Relay
   /** The open transaction was begun on it. */
   joined: boolean
+  /** A statement that looks at rows ran on it in this transaction: it has a snapshot. */
+  worked: boolean
   /** A statement that may write ran on it in this transaction. */
   wrote: boolean
 }
@@ -152,6 +154,7 @@ export class HeldServers {
         this.#listen(() => held),
       ),
       joined: false,
+      worked: false,
       wrote: false,
     }
     server.receiver = held.relay
@@ -231,6 +234,7 @@ export class HeldServers {
   releaseAll(): void {
     for (const held of this.#held.values()) {
       held.joined = false
+      held.worked = false
       held.wrote = false
     }
     if (this.pins.size > 0) return

@@ -69,7 +69,9 @@ export function checkTransaction(core: SessionCore, shard: number, writes: boole
   if (!transaction.isExplicit) return
   const others = held.all().filter((one) => one.joined && one.shard !== shard)
   if (others.length === 0) return
-  if (transaction.needsOneSnapshot) throw engineError('SESSION_SNAPSHOT_SHARDS')
+  if (transaction.needsOneSnapshot && others.some((one) => one.worked || one.wrote)) {
+    throw engineError('SESSION_SNAPSHOT_SHARDS')
+  }
   const wrote = others.find((one) => one.wrote)
   if (writes && wrote && core.access.crossShardWrites === 'error') {
     throw engineError('SESSION_WRITES_SHARDS', { first: wrote.shard, second: shard })

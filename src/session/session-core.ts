@@ -11,7 +11,7 @@ import type { Plan, PlannedStatement, RouteContext } from '../plan/plan.js'
 import { queryFrame } from '../server/server-connection.js'
 import { sqlstateOf } from '../server/server-error.js'
 import { errorFrame, parameterStatusFrame } from './answers.js'
-import { applyCompleted, type CompletedStatement } from './apply-effects.js'
+import { applyCompleted, type CompletedStatement, isNeutral } from './apply-effects.js'
 import type { ClientOutput } from './client-output.js'
 import { ClientStatements } from './client-statements.js'
 import type { ClientFigures, DatabaseAccess, SessionEnvironment } from './environment.js'
@@ -356,6 +356,7 @@ export function completedOf(statement: PlannedStatement, text: string): Complete
     effects: statement.effects,
     sql: text.slice(statement.start, statement.end),
     isRead: statement.isRead,
+    isNeutral: isNeutral(statement),
   }
 }
 

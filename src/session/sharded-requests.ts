@@ -5,29 +5,18 @@
 
 import { engineError, toEngineError } from '../errors/engine-error.js'
 import { FanOut, type FanOutOutcome, type FanOutPart } from '../executor/fan-out.js'
+import type { TransactionEffect } from '../plan/effects.js'
 import type { Plan, PlannedStatement } from '../plan/plan.js'
 import { queryFrame } from '../server/server-connection.js'
 import { listShards } from '../sharding/shard-set.js'
 import { completeFrame, errorFrame, noticeFrame } from './answers.js'
-import { applyCompleted } from './apply-effects.js'
+import { applyCompleted, isNeutral } from './apply-effects.js'
 import { commitOverShards } from './commit-over-shards.js'
 import type { HeldServer } from './held-servers.js'
 import { checkTransaction, requestRole } from './request-route.js'
 import { completedOf, type SessionCore } from './session-core.js'
 
-/** Statements that any server may take along, because they change no rows. */
-const NEUTRAL = new Set([
-  'set',
-  'reset',
-  'show',
-  'discard',
-  'begin',
-  'commit',
-  'rollback',
-  'savepoint',
-  'release',
-  'rollback_to',
-])
+type TransactionEnd = Extract<TransactionEffect, { kind: 'commit' | 'rollback' }>
 
 /** What a scattered request sends to each server, behind the prelude. */
 export interface ScatterRequest {
@@ -45,7 +34,7 @@ export class ShardedRequests {
   }
 
   isNeutral(statement: PlannedStatement): boolean {
-    return NEUTRAL.has(statement.kind)
+    return isNeutral(statement)
   }
 
   /**
@@ -60,7 +49,7 @@ export class ShardedRequests {
     if (transaction.phase === 'failed' && !ends && effect?.kind !== 'rollback_to') {
       throw engineError('SESSION_ABORTED')
     }
-    if (ends) this.#endTransaction(statement, effect.kind === 'commit', text, frame)
+    if (ends) this.#endTransaction(statement, effect, text, frame)
     else if (effect?.kind === 'begin') this.#beginAgain(statement, text, frame)
     else if (effect?.kind === 'two_phase') throw engineError('SESSION_TWO_PHASE_BY_CLIENT')
     else if (effect) this.#savepoint(statement, text, frame)
@@ -85,8 +74,14 @@ export class ShardedRequests {
     } else this.#relay(core.held.first?.shard ?? 0, 'primary', statement, text, frame)
   }
 
-  #endTransaction(statement: PlannedStatement, commit: boolean, text: string, frame: Buffer): void {
+  #endTransaction(
+    statement: PlannedStatement,
+    { kind, chain }: TransactionEnd,
+    text: string,
+    frame: Buffer,
+  ): void {
     const core = this.#core
+    const commit = kind === 'commit'
     const { transaction } = core
     const joined = core.held.all().filter((held) => held.joined)
     if (!transaction.isExplicit) {
@@ -95,22 +90,22 @@ export class ShardedRequests {
     }
     if (joined.length === 0) {
       const tag = commit && transaction.phase !== 'failed' ? 'COMMIT' : 'ROLLBACK'
-      transaction.end(tag === 'COMMIT')
+      this.#ended(tag === 'COMMIT', chain)
       return core.answer(completeFrame(tag))
     }
     if (joined.length === 1 && !transaction.failedByUs) {
       return this.#relay((joined[0] as HeldServer).shard, 'primary', statement, text, frame)
     }
-    if (!commit || transaction.phase === 'failed') return this.#endAll(joined, 'ROLLBACK')
+    if (!commit || transaction.phase === 'failed') return this.#endAll(joined, 'ROLLBACK', chain)
     const writers = joined.filter((held) => held.wrote)
     if (writers.length < 2) {
       // the writer's answer is the outcome; the others have nothing that could fail to commit
       const lead = writers[0] ?? (joined[0] as HeldServer)
-      return this.#endAll([lead, ...joined.filter((held) => held !== lead)], 'COMMIT')
+      return this.#endAll([lead, ...joined.filter((held) => held !== lead)], 'COMMIT', chain)
     }
     void commitOverShards(core, joined).then(
       () => {
-        transaction.end(true)
+        this.#ended(true, chain)
         core.figures.transactions++
         core.answer(completeFrame('COMMIT'))
       },
@@ -121,7 +116,17 @@ export class ShardedRequests {
     )
   }
 
-  #endAll(helds: HeldServer[], verb: 'COMMIT' | 'ROLLBACK'): void {
+  /** The transaction is over on every server. What AND CHAIN begins is as after BEGIN: its first statement says where. */
+  #ended(committed: boolean, chain: boolean): void {
+    const { held, statements, transaction } = this.#core
+    transaction.end(committed, chain)
+    if (!chain) return
+    transaction.phase = 'pending'
+    statements.portals.clear()
+    held.releaseAll()
+  }
+
+  #endAll(helds: HeldServer[], verb: 'COMMIT' | 'ROLLBACK', chain: boolean): void {
     const core = this.#core
     const frame = queryFrame(verb)
     this.#fanOut(
@@ -129,9 +134,11 @@ export class ShardedRequests {
       () => frame,
       'same',
       (outcome) => {
-        core.transaction.end(outcome.tag?.startsWith('COMMIT') === true && !outcome.error)
+        const committed = outcome.tag?.startsWith('COMMIT') === true && !outcome.error
+        const settings = committed ? core.transaction.settings : core.transaction.base
+        for (const held of helds) held.server.settings = settings
+        this.#ended(committed, chain && !outcome.error)
         core.figures.transactions++
-        for (const held of helds) held.server.settings = core.transaction.settings
         this.#finish(outcome)
       },
     )
@@ -234,6 +241,7 @@ export class ShardedRequests {
           () => bytes,
           'rows',
           (outcome) => {
+            for (const held of helds) held.worked = true
             if (request) for (const held of helds) held.server.unnamed = undefined
             if (!outcome.error) core.figures.queries++
             this.#finish(outcome)

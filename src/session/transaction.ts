@@ -15,6 +15,8 @@ interface LogEntry {
   readonly savepoint?: string
   /** The client's settings before the entry. */
   readonly before: Settings
+  /** SET TRANSACTION: holds on in the transaction that AND CHAIN begins. */
+  readonly isCharacteristic?: boolean
 }
 
 export class Transaction {
@@ -66,8 +68,9 @@ export class Transaction {
     this.phase = phase
     this.beginText = text
     this.readOnly = effect.readOnly ?? false
-    this.needsOneSnapshot =
-      effect.isolation === 'repeatable read' || effect.isolation === 'serializable'
+    this.needsOneSnapshot = isOfOneSnapshot(
+      effect.isolation ?? this.settings.values.get('default_transaction_isolation'),
+    )
     this.base = this.settings
     this.#log = []
   }
@@ -82,7 +85,7 @@ export class Transaction {
   end(committed: boolean, chain = false): void {
     if (!committed) this.settings = this.base
     this.base = this.settings
-    this.#log = []
+    this.#log = chain ? this.#log.filter((entry) => entry.isCharacteristic) : []
     this.failedByUs = false
     if (!chain) {
       this.phase = 'idle'
@@ -124,11 +127,25 @@ export class Transaction {
   /** Notes a SET, RESET or SET TRANSACTION that a server has accepted; `sql` is the client's own text. */
   apply(effect: SettingEffect, sql: string): void {
     const before = this.settings
-    if (effect.kind === 'set' && !effect.local)
+    const isCharacteristic = this.isExplicit && this.#applyCharacteristic(effect, sql)
+    if (effect.kind === 'set' && !effect.local && !isCharacteristic)
       this.settings = this.#afterSet(effect.name, effect.value)
     else if (effect.kind === 'reset') this.settings = this.#afterSet(effect.name, null)
     else if (effect.kind === 'reset_all') this.settings = this.startup
-    if (this.isExplicit) this.#log.push({ sql, before })
+    if (this.isExplicit) this.#log.push({ sql, before, isCharacteristic })
+  }
+
+  /** SET TRANSACTION, also in its spelling as a parameter: never a setting of the session. */
+  #applyCharacteristic(effect: SettingEffect, sql: string): boolean {
+    const isSpelled = effect.kind === 'set' && /^transaction_/i.test(effect.name)
+    if (!isSpelled && effect.kind !== 'transaction') return false
+    if (effect.kind === 'transaction') {
+      if (effect.isolation !== undefined) this.needsOneSnapshot = isOfOneSnapshot(effect.isolation)
+      return !/^\s*set\s+constraints\b/i.test(sql)
+    }
+    if (effect.name.toLowerCase() === 'transaction_isolation')
+      this.needsOneSnapshot = isOfOneSnapshot(effect.value ?? undefined)
+    return true
   }
 
   /** Settings as RESET ALL and DISCARD ALL leave them. */
@@ -148,6 +165,10 @@ export class Transaction {
     return this.#log.findLastIndex((entry) => entry.savepoint === name)
   }
 }
+
+/** `level` as a word, or as the text of a SET. */
+const isOfOneSnapshot = (level: string | undefined): boolean =>
+  /^['"]?(repeatable read|serializable)['"]?$/i.test(level ?? '')
 
 const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
