@@ -4,8 +4,8 @@
  */
 import type { EngineError } from '../errors/engine-error.js'
 import type { ServerConnection, ServerReceiver } from '../server/server-connection.js'
-import { errorFieldsOf, type ServerErrorFields } from '../server/server-error.js'
 import { decodeRowDescription } from '../wire/backend-messages.js'
+import { decodeErrorFields, type ErrorFields } from '../wire/error-response.js'
 import { FrameWriter } from '../wire/frame-writer.js'
 import { backend, frontend, TX_IDLE } from '../wire/tags.js'
 
@@ -19,7 +19,7 @@ export interface QueryResult {
 
 export interface Outcome {
   /** The first error, and the number of the query that it came from. */
-  readonly error?: ServerErrorFields
+  readonly error?: ErrorFields
   readonly queryIndex: number
   /** The connection ended. */
   readonly lost?: EngineError
@@ -52,7 +52,7 @@ export class BenchConnection implements ServerReceiver {
   #resolve: ((outcome: Outcome) => void) | undefined
   #readies = 0
   #queryIndex = 0
-  #error: { fields: ServerErrorFields; queryIndex: number } | undefined
+  #error: { fields: ErrorFields; queryIndex: number } | undefined
   #results: QueryResult[] = []
   #columns: readonly string[] | undefined
   #rowCount = 0
@@ -172,7 +172,7 @@ export class BenchConnection implements ServerReceiver {
         break
       case backend.errorResponse:
         this.#error ??= {
-          fields: errorFieldsOf(buffer, start, end),
+          fields: decodeErrorFields(buffer.subarray(start + 5, end)),
           queryIndex: this.#queryIndex,
         }
         break
@@ -186,7 +186,7 @@ export class BenchConnection implements ServerReceiver {
         this.#server.parameterStatus(buffer, start, end)
         break
       case backend.noticeResponse:
-        this.#tellNotice(errorFieldsOf(buffer, start, end))
+        this.#tellNotice(decodeErrorFields(buffer.subarray(start + 5, end)))
         break
       case backend.copyInResponse:
         this.#refuseCopy()
@@ -215,7 +215,7 @@ export class BenchConnection implements ServerReceiver {
     this.#queryIndex++
   }
 
-  #tellNotice(fields: ServerErrorFields): void {
+  #tellNotice(fields: ErrorFields): void {
     this.#notice(`${fields['S'] ?? 'NOTICE'}:  ${fields['M'] ?? ''}`)
   }
 
@@ -227,7 +227,7 @@ export class BenchConnection implements ServerReceiver {
 }
 
 /** PQerrorMessage's form: severity, message, DETAIL and HINT. */
-export function errorText(fields: ServerErrorFields): string {
+export function errorText(fields: ErrorFields): string {
   const lines = [`${fields['S'] ?? 'ERROR'}:  ${fields['M'] ?? ''}`]
   if (fields['D'] !== undefined) lines.push(`DETAIL:  ${fields['D']}`)
   if (fields['H'] !== undefined) lines.push(`HINT:  ${fields['H']}`)

@@ -1,14 +1,12 @@
 /** An ErrorResponse of a server as an EngineError that keeps the server's own fields. */
 import { EngineError } from '../errors/engine-error.js'
-
-/** Letters of the protocol (S V C M D H P …) → text. @see "Error and Notice Message Fields" */
-export type ServerErrorFields = Readonly<Record<string, string>>
+import { decodeErrorFields, type ErrorFields } from '../wire/error-response.js'
 
 /** What PostgreSQL said; `fields` is its answer whole. */
 export class ServerError extends EngineError {
-  readonly fields: ServerErrorFields
+  readonly fields: ErrorFields
 
-  constructor(fields: ServerErrorFields) {
+  constructor(fields: ErrorFields) {
     super(
       'SERVER_SAID_NO',
       fields['M'] ?? '',
@@ -22,22 +20,9 @@ export class ServerError extends EngineError {
   }
 }
 
-/** Reads the ErrorResponse or NoticeResponse frame [start, end). */
+/** Reads the ErrorResponse frame [start, end). @throws WIRE_* when it is not one */
 export function serverErrorOf(buffer: Buffer, start: number, end: number): ServerError {
-  return new ServerError(errorFieldsOf(buffer, start, end))
-}
-
-export function errorFieldsOf(buffer: Buffer, start: number, end: number): ServerErrorFields {
-  const fields: Record<string, string> = {}
-  let at = start + 5
-  while (at < end && buffer[at] !== 0) {
-    const letter = String.fromCharCode(buffer[at] as number)
-    const zero = buffer.indexOf(0, at + 1)
-    if (zero < 0 || zero >= end) break
-    fields[letter] = buffer.toString('utf8', at + 1, zero)
-    at = zero + 1
-  }
-  return fields
+  return new ServerError(decodeErrorFields(buffer.subarray(start + 5, end)))
 }
 
 /** Only the SQLSTATE of an ErrorResponse frame, without decoding the rest. */

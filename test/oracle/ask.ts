@@ -4,7 +4,7 @@
  */
 import { openServer } from '../../src/server/open-server.js'
 import type { ServerConnection } from '../../src/server/server-connection.js'
-import { errorFieldsOf } from '../../src/server/server-error.js'
+import { decodeErrorFields } from '../../src/wire/error-response.js'
 import {
   decodeCommandComplete,
   decodeDataRow,
@@ -71,7 +71,7 @@ function note(answer: Answer, tag: number, buffer: Buffer, start: number, end: n
     answer.columns = decodeRowDescription(body).map((field) => `${field.name}:${field.typeOid}`)
   } else if (tag === backend.commandComplete) answer.tag = decodeCommandComplete(body)
   else if (tag === backend.errorResponse) {
-    const fields = errorFieldsOf(buffer, start, end)
+    const fields = decodeErrorFields(buffer.subarray(start + 5, end))
     const hint = fields['H'] === undefined ? {} : { hint: fields['H'] }
     answer.error = { sqlstate: fields['C'] ?? '', message: fields['M'] ?? '', ...hint }
   }
