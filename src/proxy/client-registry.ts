@@ -1,5 +1,6 @@
 /** Who is connected: identities, cancel keys that cannot be guessed, figures of those who are there and who have gone. */
 import { randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
+import { addFigures, newFigures } from '../session/client-figures.js'
 import type { ClientFigures, ClientHandle, ClientIdentity } from '../session/environment.js'
 
 /** Protocol 3.0; together with the random process id 63 bits to guess. */
@@ -90,23 +91,8 @@ function addTo(sums: Map<string, Usage>, client: ClientHandle): void {
   const sum = sums.get(key) ?? {
     user: client.user,
     database: client.database,
-    queries: 0,
-    transactions: 0,
-    errors: 0,
-    bytesReceived: 0,
-    bytesSent: 0,
-    waitMs: 0,
-    queryMs: 0,
-    transactionMs: 0,
+    ...newFigures(),
   }
-  const { figures } = client
-  sum.queries += figures.queries
-  sum.transactions += figures.transactions
-  sum.errors += figures.errors
-  sum.bytesReceived += figures.bytesReceived
-  sum.bytesSent += figures.bytesSent
-  sum.waitMs += figures.waitMs
-  sum.queryMs += figures.queryMs
-  sum.transactionMs += figures.transactionMs
+  addFigures(sum, client.figures)
   sums.set(key, sum)
 }

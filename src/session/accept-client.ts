@@ -8,6 +8,7 @@ import { FrameReader } from '../wire/frame-reader.js'
 import { FrameWriter } from '../wire/frame-writer.js'
 import { frontend, TX_IDLE } from '../wire/tags.js'
 import { parameterStatusFrame } from './answers.js'
+import { newFigures } from './client-figures.js'
 import type {
   ClientFigures,
   ClientHandle,
@@ -127,16 +128,7 @@ class ConsoleHandle implements ClientHandle {
   readonly pins: readonly string[] = []
   readonly preparedStatements = 0
   readonly isQuiet = true
-  readonly figures: ClientFigures = {
-    queries: 0,
-    transactions: 0,
-    errors: 0,
-    bytesReceived: 0,
-    bytesSent: 0,
-    waitMs: 0,
-    queryMs: 0,
-    transactionMs: 0,
-  }
+  readonly figures: ClientFigures = newFigures()
   readonly #socket: ByteSocket
 
   constructor(client: LoggedIn, nowMs: number) {

@@ -11,6 +11,7 @@ import { FrameReader, tagName } from '../wire/frame-reader.js'
 import { frontend } from '../wire/tags.js'
 import { errorFrame } from './answers.js'
 import { readBatchItem } from './batch.js'
+import { newFigures } from './client-figures.js'
 import { ClientOutput } from './client-output.js'
 import type { CopyIn } from './copy-in.js'
 import { CopyToServer } from './copy-to-server.js'
@@ -348,18 +349,5 @@ export class Session implements ClientHandle {
       this.#environment.log.warn('a server could not be recovered', { reason: String(error) }),
     )
     this.onGone?.()
-  }
-}
-
-function newFigures(): ClientFigures {
-  return {
-    queries: 0,
-    transactions: 0,
-    errors: 0,
-    bytesReceived: 0,
-    bytesSent: 0,
-    waitMs: 0,
-    queryMs: 0,
-    transactionMs: 0,
   }
 }
