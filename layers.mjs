@@ -14,22 +14,22 @@ export const rooms = {
   plan: ['sharding', 'datum', 'errors'],
   server: ['net', 'auth', 'wire', 'topology', 'base', 'errors'],
   pg: ['topology', 'base', 'errors'], // the only room that imports pg and pg-copy-streams: adminQuery, copyOut, copyIn
-  config: ['topology', 'sharding', 'auth', 'base', 'errors'],
-  setup: ['pg', 'topology', 'sharding', 'base', 'errors'], // schema pgshard on each shard
+  config: ['topology', 'sharding', 'datum', 'auth', 'base', 'errors'],
+  setup: ['pg', 'topology', 'sharding', 'datum', 'base', 'errors'], // schema pgshard on each shard
   admin: ['net', 'wire', 'metrics', 'base', 'errors'],
   routing: ['plan', 'sql', 'catalog', 'sharding', 'datum', 'base', 'errors'],
   merge: ['plan', 'wire', 'datum', 'base', 'errors'],
   pool: ['server', 'topology', 'metrics', 'base', 'errors'],
   pubsub: ['server', 'topology', 'metrics', 'base', 'errors'],
   copy: ['plan', 'sharding', 'base', 'errors'],
-  load: ['copy', 'pg', 'sharding', 'base', 'errors'], // copy-shard: files into shards
+  load: ['copy', 'pg', 'sharding', 'datum', 'base', 'errors'], // copy-shard: files into shards
   replication: ['pg', 'server', 'catalog', 'datum', 'wire', 'base', 'errors'],
   client: ['pg', 'topology', 'base', 'errors'], // createBalancedPool
   bench: ['client', 'server', 'pg', 'topology', 'wire', 'metrics', 'base', 'errors'],
   ha: ['pg', 'topology', 'base', 'errors'],
   advise: ['sql', 'plan', 'routing', 'sharding', 'catalog', 'base', 'errors'], // the only room that imports pgsql-ast-parser
   cluster: ['pg', 'server', 'net', 'topology', 'base', 'errors'],
-  cli: ['config', 'topology', 'base', 'errors'],
+  cli: ['config', 'topology', 'datum', 'base', 'errors'],
   gather: ['pool', 'copy', 'plan', 'catalog', 'server', 'base', 'errors'],
   executor: [
     'gather',

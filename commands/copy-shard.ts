@@ -2,7 +2,7 @@
 import { Args, Flags } from '@oclif/core'
 import { BaseCommand } from '../src/cli/base-command.js'
 import { findShards, renderLoad, watchLoad } from '../src/cli/copy-shard-io.js'
-import { configFlags } from '../src/cli/flags.js'
+import { configFlags, keyTypeFlag } from '../src/cli/flags.js'
 
 const compressions = ['auto', 'none', 'gzip', 'zstd'] as const
 
@@ -35,23 +35,7 @@ export default class CopyShard extends BaseCommand {
       description: 'a shard, in order; repeat it (instead of a configuration)',
     }),
     'sharding-key': Flags.string({ dependsOn: ['target'], description: 'column to place rows by' }),
-    'key-type': Flags.string({
-      dependsOn: ['sharding-key'],
-      options: [
-        'bigint',
-        'integer',
-        'smallint',
-        'uuid',
-        'text',
-        'varchar',
-        'bpchar',
-        'numeric',
-        'date',
-        'timestamp',
-        'timestamptz',
-      ],
-      description: "type of the sharding key (the column's own)",
-    }),
+    'key-type': keyTypeFlag,
     map: Flags.string({
       dependsOn: ['sharding-key'],
       description: 'JSON file with the shard of each bucket, such as [0,1,0,1]',

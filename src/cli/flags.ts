@@ -1,5 +1,6 @@
 /** Flags that several commands share, each defined once. `-h` is the host everywhere; help is `--help`. */
 import { Flags } from '@oclif/core'
+import { keyTypes } from '../datum/key-type.js'
 
 /** Where the configuration is: PgDog's names and letters. */
 export const configFlags = {
@@ -41,3 +42,9 @@ export function configOptions(flags: {
     env: process.env,
   }
 }
+
+export const keyTypeFlag = Flags.string({
+  dependsOn: ['sharding-key'],
+  options: keyTypes,
+  description: "type of the sharding key (the column's own)",
+})

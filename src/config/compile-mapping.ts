@@ -1,10 +1,7 @@
 /** `[[sharded_tables.mapping]]` → a list or range placement; refuses overlaps, values of the wrong type and shards that do not exist. */
-import type {
-  KeyType,
-  ListPlacement,
-  Placement,
-  RangePlacement,
-} from '../sharding/sharded-table.js'
+
+import type { KeyType } from '../datum/key-type.js'
+import type { ListPlacement, Placement, RangePlacement } from '../sharding/sharded-table.js'
 import type { Entry } from './check-section.js'
 import { type ComparableKey, comparableKey, compareKeys } from './key-order.js'
 import { type Place, type Problems, showPlace } from './problems.js'

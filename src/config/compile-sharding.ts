@@ -1,7 +1,8 @@
 /** The sharding sections → one ShardingConfig a database. What cannot be done rightly is a problem here, never a guess later. */
+
+import type { KeyType } from '../datum/key-type.js'
 import type {
   HashPlacement,
-  KeyType,
   Placement,
   ShardedTable,
   ShardingConfig,

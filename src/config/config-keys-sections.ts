@@ -1,4 +1,6 @@
 /** Keys of the smaller sections, and of the sharding tables. Descriptions only. */
+
+import { keyTypes } from '../datum/key-type.js'
 import { parserEngines, parserLevels } from './config-keys-routing.js'
 import {
   boolean,
@@ -19,27 +21,12 @@ import {
   vectors,
 } from './key-types.js'
 
-export const keyTypes = [
-  'bigint',
-  'integer',
-  'smallint',
-  'uuid',
-  'text',
-  'varchar',
-  'bpchar',
-  'numeric',
-  'date',
-  'timestamp',
-  'timestamptz',
-  'vector',
-] as const
-
 export const shardedTableKeys = {
   database: string(undefined, 'Name of the database.', { required: true }),
   name: string(undefined, 'Name of the table; absent: every table that has the column.'),
   schema: string(undefined, 'Its schema; absent: any.'),
   column: string(undefined, 'Column of the sharding key.', { required: true }),
-  data_type: oneOf(keyTypes, 'bigint', 'Type of the column.'),
+  data_type: oneOf([...keyTypes, 'vector'] as const, 'bigint', 'Type of the column.'),
   hasher: oneOf(
     ['postgres', 'sha1'],
     'postgres',

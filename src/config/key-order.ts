@@ -2,7 +2,7 @@
  * Literals of mappings by the type of their key: whether they are one, when two are the same, which comes first.
  * Only for checking a configuration; rows are placed by sharding/.
  */
-import type { KeyType } from '../sharding/sharded-table.js'
+import type { KeyType } from '../datum/key-type.js'
 
 /** A literal made comparable. Two of one type compare as PostgreSQL compares them. */
 export type ComparableKey = bigint | string | DecimalKey

@@ -2,12 +2,13 @@
 
 /** One quoted or bare element; NULL unquoted is null. */
 const element =
-  /\s*(?:"((?:[^"\\]|\\[\s\S])*)"|((?:[^",{}\\\s]|\\[\s\S])(?:(?:[^",{}\\]|\\[\s\S])*(?:[^",{}\\\s]|\\[\s\S]))?))\s*([,}])/y
+  /[ \t-\r]*(?:"((?:[^"\\]|\\[\s\S])*)"|((?:[^",{}\\ \t-\r]|\\[\s\S])(?:(?:[^",{}\\]|\\[\s\S])*(?:[^",{}\\ \t-\r]|\\[\s\S]))?))[ \t-\r]*([,}])/y
 
 /** `{1,2,NULL}`; undefined for what is not a plain one-dimensional array. */
 export function readArrayText(text: string): (string | null)[] | undefined {
-  const trimmed = text.trim()
-  if (/^\{\s*\}$/.test(trimmed)) return []
+  // Other blanks of Unicode are letters to PostgreSQL.
+  const trimmed = text.replace(/^[ \t-\r]+|[ \t-\r]+$/g, '')
+  if (/^\{[ \t-\r]*\}$/.test(trimmed)) return []
   if (!trimmed.startsWith('{')) return undefined
   const values: (string | null)[] = []
   element.lastIndex = 1

@@ -12,6 +12,7 @@ import {
   wordsAsValue,
   wordsFit,
 } from './integer.js'
+import type { KeyType } from './key-type.js'
 import {
   compareNumeric,
   type NumericValue,
@@ -19,28 +20,15 @@ import {
   readNumericBinary,
   readNumericText,
 } from './numeric.js'
+import { cutVarchar, roundNumeric, roundTimestamp } from './modifier.js'
 import { readDateText, readTimestampText, type TimeStatus } from './timestamp.js'
 import { readUuidText } from './uuid.js'
-
-/** Name of a type whose values can be sharding keys. */
-export type KeyTypeName =
-  | 'bigint'
-  | 'integer'
-  | 'smallint'
-  | 'uuid'
-  | 'text'
-  | 'varchar'
-  | 'bpchar'
-  | 'numeric'
-  | 'date'
-  | 'timestamp'
-  | 'timestamptz'
 
 /** A value taken out of a reader; compare with `KeyReader.compare` only. */
 export type KeyValue = number | bigint | string | NumericValue
 
 export interface KeyReader {
-  readonly type: KeyTypeName
+  readonly type: KeyType
   /** @throws KEY_INVALID, KEY_OUT_OF_RANGE, KEY_AMBIGUOUS */
   readText(bytes: Buffer, from: number, to: number): void
   /** @throws KEY_BINARY_INVALID */
@@ -59,11 +47,11 @@ export interface KeyReader {
 const shown = (bytes: Buffer, from: number, to: number): string =>
   bytes.toString('utf8', from, Math.min(to, from + 64))
 
-function invalid(type: KeyTypeName, value: string): Error {
+function invalid(type: KeyType, value: string): Error {
   return engineError('KEY_INVALID', { type, value })
 }
 
-const binaryInvalid = (type: KeyTypeName): Error => engineError('KEY_BINARY_INVALID', { type })
+const binaryInvalid = (type: KeyType): Error => engineError('KEY_BINARY_INVALID', { type })
 
 const comparePlain = (a: KeyValue, b: KeyValue): number => (a < b ? -1 : a > b ? 1 : 0)
 
@@ -133,7 +121,7 @@ function uuidReader(): KeyReader {
 }
 
 /** latin1 keeps one character a byte, so that strings compare as the bytes do. */
-function textReader(type: 'text' | 'varchar' | 'bpchar'): KeyReader {
+function textReader(type: 'text' | 'varchar' | 'bpchar', typmod: number): KeyReader {
   let held: Buffer = Buffer.alloc(0)
   let start = 0
   let end = 0
@@ -142,6 +130,7 @@ function textReader(type: 'text' | 'varchar' | 'bpchar'): KeyReader {
     start = from
     end = to
     if (type === 'bpchar') while (end > start && bytes[end - 1] === 32) end--
+    else if (typmod >= 4) end = cutVarchar(bytes, start, end, typmod - 4)
   }
   return {
     type,
@@ -155,11 +144,11 @@ function textReader(type: 'text' | 'varchar' | 'bpchar'): KeyReader {
   }
 }
 
-const noSha1 = (type: KeyTypeName) => (): never => {
+const noSha1 = (type: KeyType) => (): never => {
   throw engineError('KEY_HASHER_TYPE', { type, column: '' })
 }
 
-function numericReader(): KeyReader {
+function numericReader(typmod: number): KeyReader {
   let held: NumericValue = { kind: 'finite', negative: false, weight: 0, digits: [] }
   return {
     type: 'numeric',
@@ -170,12 +159,12 @@ function numericReader(): KeyReader {
       if (value === 'range') {
         throw engineError('KEY_OUT_OF_RANGE', { type: 'numeric', value: text.slice(0, 64) })
       }
-      held = value
+      held = roundNumeric(value, typmod)
     },
     readBinary(bytes, from, to) {
       const value = readNumericBinary(bytes, from, to)
       if (!value) throw binaryInvalid('numeric')
-      held = value
+      held = roundNumeric(value, typmod)
     },
     hash: () =>
       held.kind === 'finite' ? hashNumeric(held.digits, held.weight) : hashSpecialNumeric(),
@@ -203,10 +192,11 @@ function refuseTime(type: keyof typeof advice, status: TimeStatus, value: string
   throw engineError('KEY_AMBIGUOUS', { type, value, advice: advice[type] })
 }
 
-function timeReader(type: 'date' | 'timestamp' | 'timestamptz'): KeyReader {
+function timeReader(type: 'date' | 'timestamp' | 'timestamptz', typmod: number): KeyReader {
   const words = new Int32Array(2)
   const size = type === 'date' ? 4 : 8
   const keep = (): void => {
+    if (typmod >= 0 && type !== 'date') roundTimestamp(typmod)
     words[0] = integerWords[0]!
     words[1] = integerWords[1]!
   }
@@ -233,7 +223,7 @@ function timeReader(type: 'date' | 'timestamp' | 'timestamptz'): KeyReader {
   }
 }
 
-export function makeKeyReader(type: KeyTypeName): KeyReader {
+export function makeKeyReader(type: KeyType): KeyReader {
   switch (type) {
     case 'bigint':
     case 'integer':
@@ -244,12 +234,12 @@ export function makeKeyReader(type: KeyTypeName): KeyReader {
     case 'text':
     case 'varchar':
     case 'bpchar':
-      return textReader(type)
+      return textReader(type, typmod)
     case 'numeric':
-      return numericReader()
+      return numericReader(typmod)
     case 'date':
     case 'timestamp':
     case 'timestamptz':
-      return timeReader(type)
+      return timeReader(type, typmod)
   }
 }

@@ -1,9 +1,9 @@
 /** What the flags of `copy-shard` mean: the dialect of the data, and where rows go when no configuration says so. */
 import { readFileSync } from 'node:fs'
 import { type CopyOptions, parseCopyOptions } from '../copy/copy-options.js'
+import type { KeyType } from '../datum/key-type.js'
 import { engineError } from '../errors/engine-error.js'
 import { makeKeyPlacer } from '../sharding/key-placer.js'
-import type { KeyType } from '../sharding/sharded-table.js'
 import type { CopyTable } from './copy-target.js'
 import type { LoadPlacement } from './load-copy.js'
 

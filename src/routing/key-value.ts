@@ -4,12 +4,12 @@
  */
 import { type BinaryArray, readArrayBinary, readArrayText } from '../datum/array.js'
 import { readIntegerBinary, wordsAsValue } from '../datum/integer.js'
+import type { KeyType } from '../datum/key-type.js'
 import { numericAsBigInt, readNumericText } from '../datum/numeric.js'
 import { isEngineError } from '../errors/engine-error.js'
 import type { BoundParameters, RouteContext } from '../plan/plan.js'
 import type { KeyPlacer } from '../sharding/key-placer.js'
 import { allShards, noShard, oneShard, type ShardSet, uniteShards } from '../sharding/shard-set.js'
-import type { KeyType } from '../sharding/sharded-table.js'
 import { stringValue } from '../sql/literal.js'
 import type { Value } from '../sql/statement.js'
 import type { Slots } from '../sql/template.js'

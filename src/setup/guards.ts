@@ -3,7 +3,8 @@
  * the place of `satisfies_hash_partition`, which would need a partitioned parent.
  * @see `compute_partition_hash_value` in `src/backend/partitioning/partbounds.c`
  */
-import type { HashPlacement, KeyType, ShardedTable } from '../sharding/sharded-table.js'
+import type { KeyType } from '../datum/key-type.js'
+import type { HashPlacement, ShardedTable } from '../sharding/sharded-table.js'
 import type { ShardedRelation } from './sharded-relations.js'
 import { GUARD_NAME } from './sharded-relations.js'
 import { qualified, quoteLiteral, quoteName } from './sql-text.js'

@@ -160,10 +160,15 @@ function placingOf(table: ShardedTable, reader: KeyReader): Placing {
   }
 }
 
-/** @throws KEY_HASHER_TYPE for a hasher that does not know the type; KEY_INVALID for a mapping's own bad value. */
-export function makeKeyPlacer(table: ShardedTable): KeyPlacer {
-  const reader = makeKeyReader(table.keyType)
-  const { place, ofNull, ofRange } = placingOf(table, reader)
+/**
+ * With `typmod`, values are placed as a column with that modifier stores them: for INSERT, UPDATE and COPY, not for
+ * comparisons, which know no modifier.
+ * @throws KEY_HASHER_TYPE for a hasher that does not know the type; KEY_INVALID for a mapping's own bad value
+ */
+export function makeKeyPlacer(table: ShardedTable, typmod = -1): KeyPlacer {
+  const reader = makeKeyReader(table.keyType, typmod)
+  // The mapping's own values are read as they are written.
+  const { place, ofNull, ofRange } = placingOf(table, makeKeyReader(table.keyType))
   const scratch = Buffer.alloc(256)
   return {
     table,

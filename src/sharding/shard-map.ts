@@ -20,8 +20,8 @@ export interface ShardMap {
     name: string,
     hasColumn: (column: string) => boolean,
   ): TableKind
-  /** The placer of a sharded table; one for its life. */
-  placerOf(table: ShardedTable): KeyPlacer
+  /** The placer of a sharded table, or of what its column with this type modifier stores; one for its life. */
+  placerOf(table: ShardedTable, typmod?: number): KeyPlacer
 }
 
 const reference: TableKind = { kind: 'reference' }
@@ -33,6 +33,14 @@ const sameSchema = (wanted: string | undefined, given: string | undefined): bool
 export function makeShardMap(config: ShardingConfig): ShardMap {
   const placers = new Map<ShardedTable, KeyPlacer>()
   for (const table of config.tables) placers.set(table, makeKeyPlacer(table))
+  const storing = new Map<number, Map<ShardedTable, KeyPlacer>>()
+  const placersOf = (typmod: number): Map<ShardedTable, KeyPlacer> => {
+    const known = storing.get(typmod)
+    if (known) return known
+    const made = new Map<ShardedTable, KeyPlacer>()
+    storing.set(typmod, made)
+    return made
+  }
   const schemas = new Map(config.schemas.map((entry) => [entry.name, entry.shard]))
 
   const named = (schema: string | undefined, name: string): ShardedTable | undefined =>
@@ -67,11 +75,12 @@ export function makeShardMap(config: ShardingConfig): ShardMap {
     config,
     shardCount: config.shardCount,
     tableOf,
-    placerOf(table) {
-      const known = placers.get(table)
+    placerOf(table, typmod = -1) {
+      const own = typmod < 0 ? placers : placersOf(typmod)
+      const known = own.get(table)
       if (known) return known
-      const made = makeKeyPlacer(table)
-      placers.set(table, made)
+      const made = makeKeyPlacer(table, typmod)
+      own.set(table, made)
       return made
     },
   }

@@ -1,19 +1,6 @@
 /** What the configuration says of where rows live. Plain frozen values; `shard-map.ts` makes them work. */
+import type { KeyType } from '../datum/key-type.js'
 import type { ShardId } from './shard-set.js'
-
-/** Type of a sharding key; decides how text and binary forms are read, hashed and compared. */
-export type KeyType =
-  | 'bigint'
-  | 'integer'
-  | 'smallint'
-  | 'uuid'
-  | 'text'
-  | 'varchar'
-  | 'bpchar'
-  | 'numeric'
-  | 'date'
-  | 'timestamp'
-  | 'timestamptz'
 
 export interface HashPlacement {
   readonly kind: 'hash'

@@ -1,9 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import type { KeyType } from '../../src/datum/key-type.js'
 import { guardCondition } from '../../src/setup/guards.js'
 import { prepareSetup, type SetupConfig } from '../../src/setup/prepare-setup.js'
 import type { SetupReport } from '../../src/setup/run-setup.js'
 import { CURRENT_VERSION } from '../../src/setup/schema-text.js'
-import type { KeyType, ShardedTable } from '../../src/sharding/sharded-table.js'
+import type { ShardedTable } from '../../src/sharding/sharded-table.js'
 import { usePostgres } from '../support/use-postgres.js'
 
 const postgres = usePostgres({ count: 1 })

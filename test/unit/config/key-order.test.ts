@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { comparableKey, compareKeys } from '../../../src/config/key-order.js'
 import { nearest } from '../../../src/config/suggest.js'
-import type { KeyType } from '../../../src/sharding/sharded-table.js'
+import type { KeyType } from '../../../src/datum/key-type.js'
 
 const compare = (type: KeyType, a: string, b: string): number => {
   const [left, right] = [comparableKey(type, a), comparableKey(type, b)]

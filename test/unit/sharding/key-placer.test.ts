@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import type { KeyTypeName } from '../../../src/datum/key-reader.js'
+import type { KeyType } from '../../../src/datum/key-type.js'
 import { makeKeyPlacer } from '../../../src/sharding/key-placer.js'
 import type { Placement, ShardedTable } from '../../../src/sharding/sharded-table.js'
 import { binaryOf } from '../../support/key-binary.js'
 
-const tableOf = (keyType: KeyTypeName, placement: Placement): ShardedTable => ({
+const tableOf = (keyType: KeyType, placement: Placement): ShardedTable => ({
   column: 'k',
   keyType,
   placement,
 })
-const hashed = (keyType: KeyTypeName, n: number, hasher: 'postgres' | 'sha1' = 'postgres') =>
+const hashed = (keyType: KeyType, n: number, hasher: 'postgres' | 'sha1' = 'postgres') =>
   makeKeyPlacer(
     tableOf(keyType, {
       kind: 'hash',
@@ -24,8 +24,7 @@ const lines = readFileSync('fixtures/hash/pg-partition-hash.jsonl', 'utf8')
   .trim()
   .split('\n')
   .map(
-    (line) =>
-      JSON.parse(line) as { type: KeyTypeName; key: string; shard_of: Record<string, number> },
+    (line) => JSON.parse(line) as { type: KeyType; key: string; shard_of: Record<string, number> },
   )
 
 describe('key placer against recorded partitions', () => {
@@ -51,7 +50,7 @@ describe('key placer against recorded partitions', () => {
     let checked = 0
     for (const { type, input, shard } of recorded.values) {
       if (type === 'boolean') continue
-      const keyType = (type === 'character(8)' ? 'bpchar' : type) as KeyTypeName
+      const keyType = (type === 'character(8)' ? 'bpchar' : type) as KeyType
       for (const [n, expected] of Object.entries(shard)) {
         expect(hashed(keyType, Number(n)).ofString(input), `${type} ${input}`).toBe(expected)
         checked++
@@ -80,7 +79,7 @@ const failure = (run: () => unknown): string => {
 }
 
 describe('text forms', () => {
-  const same = (type: KeyTypeName, a: string, b: string) => {
+  const same = (type: KeyType, a: string, b: string) => {
     for (const n of [2, 3, 5, 7, 64]) {
       expect(hashed(type, n).ofString(a), `${a} = ${b}`).toBe(hashed(type, n).ofString(b))
     }
