@@ -27,6 +27,18 @@ describe('rooms', () => {
     expect(folders.filter((folder) => !allowed.has(folder))).toEqual([])
   })
 
+  test('ARCHITECTURE.md has a row for every folder of src, and no other', () => {
+    const page = readFileSync('ARCHITECTURE.md', 'utf8')
+    const rows = [...page.matchAll(/^\| `(\w+)\/` \| .+ \| `([^`]+)` \|$/gm)]
+    const described = rows.map(([, room]) => room).filter((room) => room !== 'commands')
+    const folders = readdirSync('src', { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && readdirSync(join('src', entry.name)).length > 0)
+      .map((entry) => entry.name)
+    expect(described.sort()).toEqual(folders.sort())
+    const first = rows.filter(([, , file]) => file?.endsWith('.ts'))
+    expect(first.filter(([, room, file]) => !existsSync(join('src', room!, file!)))).toEqual([])
+  })
+
   test('a room imports only the rooms named for it', () => {
     const wrong = filesUnder('src', /\.ts$/).flatMap((file) => {
       const room = roomOf(file)
