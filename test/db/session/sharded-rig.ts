@@ -14,7 +14,7 @@ import { waitFor } from '../../support/wait-for.js'
 
 export const SHARDS = 3
 
-const tables = ['item', 'late', 'country']
+const tables = ['item', 'late', 'big', 'country']
   .map((name) =>
     name === 'country'
       ? '[[omnisharded_tables]]\ndatabase = "app"\ntables = ["country"]'
@@ -26,6 +26,7 @@ const tables = ['item', 'late', 'country']
 const schema = `
 create table item (k bigint, id int, v text, primary key (k, id));
 create table late (k bigint, n int, unique (k, n) deferrable initially deferred);
+create unlogged table big (k bigint, n int);
 create table country (code text primary key);
 insert into country values ('de'), ('fr')`
 
