@@ -1,0 +1,11 @@
+/**
+ * What a program may import from pgshard: where the rows of a configuration live, and where a statement would go.
+ * Kept small: everything else is inside, and changes without notice.
+ */
+export { loadConfig } from './config/load-config.js'
+export type { LoadedConfig, LoadOptions } from './config/loaded-config.js'
+export { EngineError } from './errors/engine-error.js'
+export type { BoundParameters, Plan, QueryPlanner } from './plan/plan.js'
+export { openQueryPlanner, type QueryPlannerOptions } from './routing/query-planner.js'
+export { type KeyPlacer, makeKeyPlacer } from './sharding/key-placer.js'
+export type { ShardedTable, ShardingConfig } from './sharding/sharded-table.js'
