@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { expectNothingLeft } from '../support/leak-check.js'
 import { startPostgres, type TestPostgres } from '../support/postgres.js'
 import { usePostgres } from '../support/use-postgres.js'
 
@@ -15,6 +16,15 @@ describe('shared servers', () => {
     expect(second.database).not.toBe(first().database)
     await first().query('CREATE TABLE mine (id int)')
     await expect(second.query('TABLE mine')).rejects.toThrow('does not exist')
+  })
+
+  test('what a test leaves in a server is found', async () => {
+    const query = (sql: string) => first().query(sql)
+    await expectNothingLeft(query)
+    await query("SELECT pg_create_logical_replication_slot('forgotten', 'pgoutput')")
+    await expect(expectNothingLeft(query, 100)).rejects.toThrow('slot forgotten')
+    await query("SELECT pg_drop_replication_slot('forgotten')")
+    await expectNothingLeft(query)
   })
 
   test('servers of one call are different servers', async () => {

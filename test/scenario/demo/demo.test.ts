@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { runCli, startCli } from '../../support/run-cli.js'
+import { bySize } from '../../support/test-size.js'
 import { waitFor } from '../../support/wait-for.js'
 
 /** Processes whose command line names this directory; Linux only, as is the demo's clean-up check in CI. */
@@ -25,7 +26,7 @@ const expectGone = async (directory: string) => {
 }
 
 test('plays to the end, every check holds, nothing is left', async () => {
-  const { code, stdout, stderr } = await runCli(['demo', '--customers', '3000'], {
+  const { code, stdout, stderr } = await runCli(['demo', '--customers', bySize('3000', '60000')], {
     timeoutMs: 180_000,
   })
   expect(`${stderr}${code}`).toBe('0')
