@@ -13,6 +13,7 @@ import {
   wordsFit,
 } from './integer.js'
 import type { KeyType } from './key-type.js'
+import { cutVarchar, roundNumeric, roundTimestamp } from './modifier.js'
 import {
   compareNumeric,
   type NumericValue,
@@ -20,7 +21,6 @@ import {
   readNumericBinary,
   readNumericText,
 } from './numeric.js'
-import { cutVarchar, roundNumeric, roundTimestamp } from './modifier.js'
 import { readDateText, readTimestampText, type TimeStatus } from './timestamp.js'
 import { readUuidText } from './uuid.js'
 
@@ -223,7 +223,8 @@ function timeReader(type: 'date' | 'timestamp' | 'timestamptz', typmod: number):
   }
 }
 
-export function makeKeyReader(type: KeyType): KeyReader {
+/** `typmod`: the modifier of the column, by which values are cut or rounded as PostgreSQL stores them; -1 for none. */
+export function makeKeyReader(type: KeyType, typmod = -1): KeyReader {
   switch (type) {
     case 'bigint':
     case 'integer':
