@@ -1,9 +1,9 @@
 /** Reads of all shards: one answer, one error, and no memory however large the answer and slow the client. */
 import { readFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import type pg from 'pg'
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { expectNothingLeft } from '../../support/leak-check.js'
+import { sendCancel } from '../../support/send-cancel.js'
 import { type Spoiler, startSpoiler } from '../../support/spoiler.js'
 import { bySize } from '../../support/test-size.js'
 import { waitFor } from '../../support/wait-for.js'
@@ -154,7 +154,7 @@ describe('reads of all shards', () => {
     if (where === 'inside') await client.query('begin')
     const read = failure(client.query(ENDLESS))
     await allWork()
-    await cancel(client, rig().served.port)
+    await sendCancel(client, rig().served.port)
     expect(await read).toBe('57014 canceling statement due to user request')
     await noneWorks()
     if (where === 'inside') expect((await client.query('rollback')).command).toBe('ROLLBACK')
@@ -232,19 +232,4 @@ async function waitingServers(rig: ShardedRig): Promise<number> {
     `select 1 from pg_stat_activity where datname = current_database() and wait_event = 'ClientWrite'`,
   )
   return counts.filter((rows) => rows.length > 0).length
-}
-
-/** What psql does at Ctrl-C. */
-function cancel(client: pg.Client, port: number): Promise<void> {
-  const { processID, secretKey } = client as unknown as { processID: number; secretKey: number }
-  const packet = Buffer.alloc(16)
-  packet.writeInt32BE(16, 0)
-  packet.writeInt32BE(80_877_102, 4)
-  packet.writeInt32BE(processID, 8)
-  packet.writeInt32BE(secretKey, 12)
-  return new Promise((resolve, reject) => {
-    const socket = connect(port, '127.0.0.1', () => socket.end(packet))
-    socket.on('close', () => resolve()).on('error', reject)
-    socket.resume()
-  })
 }
