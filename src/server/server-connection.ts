@@ -57,6 +57,8 @@ export class ServerConnection {
   /** Called once when the connection has ended, after the receiver heard of it. */
   onClose: (() => void) | undefined
   readonly #scanner: ReplyScanner
+  /** Messages were flushed to it whose Sync has not followed: replies may still come, and its transaction is open. */
+  isUnsynced = false
   #receiver: ServerReceiver | undefined
 
   constructor(target: ServerTarget, started: StartedServer) {
@@ -82,7 +84,7 @@ export class ServerConnection {
 
   /** True when nothing is under way and no transaction is open: fit to be lent to another client. */
   get isIdle(): boolean {
-    return this.outstanding === 0 && this.status === TX_IDLE && !this.closed
+    return this.outstanding === 0 && this.status === TX_IDLE && !this.closed && !this.isUnsynced
   }
 
   get receiver(): ServerReceiver | undefined {

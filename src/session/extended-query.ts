@@ -58,6 +58,9 @@ export class ExtendedQuery {
     this.#items = []
     this.#answered = false
     if (!core.running) core.begin('extended', [])
+    if (core.running) core.running.awaitsSync = end === 'flush'
+    // it failed behind a Flush with no server at work: the Sync ends it
+    if (core.running?.failed && !this.#bound) return core.complete()
     try {
       const steps = resolveBatch(core, items)
       if (core.access.poolerMode === 'statement') refuseTransactions(steps)
@@ -79,10 +82,7 @@ export class ExtendedQuery {
   #refuse(error: EngineError, end: 'sync' | 'flush'): void {
     const core = this.#core
     const bound = this.#bound
-    if (!bound) {
-      if (end === 'flush') core.environment.log.debug('request refused before its Sync')
-      return core.fail(error)
-    }
+    if (!bound) return core.fail(error)
     this.#send(bound, [{ kind: 'error', error }], end)
   }
 

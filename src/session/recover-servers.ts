@@ -21,6 +21,11 @@ async function recover(core: SessionCore, held: HeldServer, pinned: boolean): Pr
   if (server.closed || (isBusy && connectionRecovery === 'drop')) {
     return held.checkout.discard('client vanished')
   }
+  if (server.isUnsynced) {
+    // a Sync would commit what the client has not; without one only the end of the connection rolls back
+    await server.cancel().catch(() => undefined)
+    return held.checkout.discard('client vanished before its Sync')
+  }
   const timer = core.environment.clock.after(limits.rollbackTimeoutMs, () => server.destroy())
   try {
     if (server.outstanding > 0) await settle(held, connectionRecovery)
@@ -45,7 +50,6 @@ async function settle(
 ): Promise<void> {
   const { server } = held
   if (recovery !== 'recover') throw new Error('not recovered by configuration')
-  const drained = server.drain()
-  await server.cancel()
-  await drained
+  // together: a server that is lost before the cancel is through must not reject unheard
+  await Promise.all([server.drain(), server.cancel()])
 }

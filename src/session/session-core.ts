@@ -26,6 +26,8 @@ export interface RunningRequest {
   readonly statements: CompletedStatement[]
   at: number
   failed: boolean
+  /** Flushed, and its Sync has not come: an error is not followed by ReadyForQuery yet. */
+  awaitsSync: boolean
   readonly startedMs: number
 }
 
@@ -33,6 +35,8 @@ export interface RunningRequest {
 export interface SessionHooks {
   /** The request is done and the next may begin. */
   requestEnded(): void
+  /** A request that stays open behind a Flush has its server, or none: what the client sent meanwhile may follow. */
+  waitEnded(): void
   /** The server wants COPY data. */
   copyStarted(held: HeldServer): void
   copyEnded(): void
@@ -101,6 +105,7 @@ export class SessionCore {
       statements,
       at: 0,
       failed: false,
+      awaitsSync: false,
       startedMs: this.environment.clock.monotonicMs(),
     }
     this.cancelled = false
@@ -113,6 +118,7 @@ export class SessionCore {
    */
   send(held: HeldServer, pieces: Buffer[], expectations: Expectation[], syncs: number): void {
     const prelude = this.held.prelude(held, this.transaction)
+    held.server.isUnsynced = syncs === 0
     if (!prelude.mustWait) {
       for (const expectation of prelude.expectations) held.relay.expect(expectation)
       for (const expectation of expectations) held.relay.expect(expectation)
@@ -157,6 +163,7 @@ export class SessionCore {
       (held) => {
         this.figures.waitMs += this.environment.clock.monotonicMs() - from
         then(held)
+        this.hooks.waitEnded()
       },
       (error: EngineError) =>
         this.fail(this.cancelled ? (this.timedOut ?? engineError('SESSION_CANCELLED')) : error),
@@ -177,7 +184,10 @@ export class SessionCore {
     if (this.transaction.isExplicit) this.transaction.fail()
     else this.transaction.undoImplicit()
     this.output.append(errorFrame(error, 'ERROR'))
-    this.#end()
+    if (!this.running?.awaitsSync) return this.#end()
+    this.running.failed = true
+    this.output.flush()
+    this.hooks.waitEnded()
   }
 
   /** An error of ours behind what the server has answered; its ReadyForQuery ends the request. */

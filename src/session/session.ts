@@ -86,6 +86,7 @@ export class Session implements ClientHandle {
       told: options.told,
       hooks: {
         requestEnded: () => this.#requestEnded(),
+        waitEnded: () => this.#drainQueue(),
         copyStarted: (held) => this.#copyStarted(held),
         copyEnded: () => this.#copyEnded(),
         ends: () => {
@@ -167,8 +168,13 @@ export class Session implements ClientHandle {
     if (this.#copy && !this.#copy.isOver && this.#queue.size === 0) {
       return this.#copy.frame(tag, buffer, start, end)
     }
-    if (this.#isBusy || this.#queue.size > 0) return this.#enqueue(buffer, start, end)
+    if (this.#mustQueue || this.#queue.size > 0) return this.#enqueue(buffer, start, end)
     this.#handle(tag, buffer, start, end)
+  }
+
+  /** A request runs, or one that was flushed waits for its server. */
+  get #mustQueue(): boolean {
+    return this.#isBusy || this.#core.held.isWaiting
   }
 
   #enqueue(buffer: Buffer, start: number, end: number): void {
@@ -178,6 +184,7 @@ export class Session implements ClientHandle {
   }
 
   #handle(tag: number, buffer: Buffer, start: number, end: number): void {
+    if (this.#skipsToSync && tag !== frontend.sync && tag !== frontend.terminate) return
     switch (tag) {
       case frontend.query:
         this.#startRequest()
@@ -214,6 +221,12 @@ export class Session implements ClientHandle {
     }
   }
 
+  /** A flushed request has failed: what follows means nothing until its Sync. */
+  get #skipsToSync(): boolean {
+    const { running } = this.#core
+    return running?.awaitsSync === true && running.failed
+  }
+
   #startRequest(): void {
     this.#isBusy = true
     this.#idleTimer?.cancel()
@@ -248,14 +261,15 @@ export class Session implements ClientHandle {
     }
     this.#watchPinned()
     this.#armIdle()
-    if (!this.#isDraining) this.#drainQueue()
+    this.#drainQueue()
   }
 
   /** Requests that came while another ran. Not recursive: a request may end before `#handle` returns. */
   #drainQueue(): void {
+    if (this.#isDraining) return
     this.#isDraining = true
     try {
-      while (!this.#isBusy && !this.#isGone && this.#queue.size > 0) {
+      while (!this.#mustQueue && !this.#isGone && this.#queue.size > 0) {
         const frame = this.#dequeue()
         this.#handle(frame[0] as number, frame, 0, frame.length)
       }
