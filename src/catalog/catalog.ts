@@ -6,8 +6,11 @@
 export interface CatalogColumn {
   readonly name: string
   readonly attnum: number
+  /** The type beneath domains, and the modifier that it has there. */
   readonly type: number
   readonly typmod: number
+  /** Equality is not that of the bytes: a non-deterministic collation. */
+  readonly looseEquality?: boolean
   readonly notNull: boolean
   /** GENERATED ALWAYS AS (…) STORED or VIRTUAL. */
   readonly generated: boolean
@@ -63,14 +66,35 @@ export interface CatalogFunction {
   readonly schema: string
   readonly name: string
   readonly volatility: 'immutable' | 'stable' | 'volatile'
+  readonly isAggregate?: boolean
+}
+
+/** An operator that is not PostgreSQL's own. */
+export interface CatalogOperator {
+  readonly schema: string
+  readonly name: string
+  /** Type oids; 0 for a missing side. */
+  readonly left: number
+  readonly right: number
+  readonly volatility: CatalogFunction['volatility']
 }
 
 export class Catalog {
   readonly #relations = new Map<number, CatalogRelation>()
   readonly #byName = new Map<string, CatalogRelation[]>()
   readonly #functions = new Map<string, CatalogFunction[]>()
+  readonly operators: readonly CatalogOperator[]
+  /** Schemas that bear the name of a role: what $user in a search path may mean. */
+  readonly userSchemas: ReadonlySet<string>
 
-  constructor(relations: readonly CatalogRelation[], functions: readonly CatalogFunction[]) {
+  constructor(
+    relations: readonly CatalogRelation[],
+    functions: readonly CatalogFunction[],
+    operators: readonly CatalogOperator[] = [],
+    userSchemas: readonly string[] = [],
+  ) {
+    this.operators = operators
+    this.userSchemas = new Set(userSchemas)
     for (const relation of relations) {
       this.#relations.set(relation.oid, relation)
       const same = this.#byName.get(relation.name)
@@ -106,6 +130,11 @@ export class Catalog {
       if (found) return found
     }
     return undefined
+  }
+
+  /** Schemas that have a relation of that name. */
+  schemasOf(name: string): readonly string[] {
+    return (this.#byName.get(name) ?? []).map((relation) => relation.schema)
   }
 
   /** User functions of that name, in any schema. */

@@ -5,6 +5,7 @@ import {
   type CatalogConstraint,
   type CatalogForeignKey,
   type CatalogFunction,
+  type CatalogOperator,
   type CatalogRelation,
   type RelationKind,
 } from './catalog.js'
@@ -25,7 +26,8 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND ${user('n')}`
 
 const columnsSql = `
 SELECT a.attrelid, a.attname, a.attnum, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '', a.attidentity <> '',
-       pg_catalog.pg_get_expr(d.adbin, d.adrelid)
+       pg_catalog.pg_get_expr(d.adbin, d.adrelid),
+       EXISTS (SELECT 1 FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -61,9 +63,24 @@ JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.r
 WHERE r.rulename = '_RETURN' AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid <> r.ev_class`
 
 const functionsSql = `
-SELECT DISTINCT n.nspname, p.proname, p.provolatile
+SELECT DISTINCT n.nspname, p.proname, p.provolatile, p.prokind <> 'f'
 FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
 WHERE n.nspname NOT IN ('pg_catalog', 'information_schema')`
+
+/** Operators of users. */
+const operatorsSql = `
+SELECT n.nspname, o.oprname, o.oprleft, o.oprright, p.provolatile
+FROM pg_catalog.pg_operator o
+JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace
+LEFT JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode
+WHERE n.nspname NOT IN ('pg_catalog', 'information_schema')`
+
+/** Domains: what stands beneath, and its modifier. */
+const domainsSql = `
+SELECT t.oid, t.typbasetype, t.typtypmod FROM pg_catalog.pg_type t WHERE t.typtype = 'd'`
+
+const userSchemasSql = `
+SELECT n.nspname FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r ON r.rolname = n.nspname`
 
 type Row = readonly (string | null)[]
 
@@ -80,11 +97,20 @@ function grouped<T>(rows: readonly Row[], make: (row: Row) => T): Map<number, T[
   return groups
 }
 
-const toColumn = (row: Row): CatalogColumn => ({
+type Domains = ReadonlyMap<number, { readonly base: number; readonly typmod: number }>
+
+/** A column of a domain has no modifier of its own: the innermost domain that names one has it. */
+function beneath(type: number, typmod: number, domains: Domains): { type: number; typmod: number } {
+  const domain = domains.get(type)
+  if (!domain) return { type, typmod }
+  return beneath(domain.base, typmod >= 0 ? typmod : domain.typmod, domains)
+}
+
+const toColumn = (row: Row, domains: Domains): CatalogColumn => ({
   name: row[1]!,
   attnum: Number(row[2]),
-  type: Number(row[3]),
-  typmod: Number(row[4]),
+  ...beneath(Number(row[3]), Number(row[4]), domains),
+  ...(isTrue(row[9]) ? { looseEquality: true } : {}),
   notNull: isTrue(row[5]),
   generated: isTrue(row[6]),
   identity: isTrue(row[7]),
@@ -138,10 +164,16 @@ const volatilities: Record<string, CatalogFunction['volatility']> = {
   v: 'volatile',
 }
 
-/** Six statements, one after the other; run them in one REPEATABLE READ transaction when the schema may be changing. */
+/** Nine statements, one after the other; run them in one REPEATABLE READ transaction when the schema may be changing. */
 export async function readCatalog(query: Query): Promise<Catalog> {
   const relationRows = await query(relationsSql)
-  const columns = grouped(await query(columnsSql), toColumn)
+  const domains = new Map(
+    (await query(domainsSql)).map(([oid, base, typmod]) => [
+      Number(oid),
+      { base: Number(base), typmod: Number(typmod) },
+    ]),
+  )
+  const columns = grouped(await query(columnsSql), (row) => toColumn(row, domains))
   const unique = uniqueConstraints(await query(uniqueSql))
   const foreign = foreignKeys(await query(foreignSql))
   const reads = grouped(await query(viewsSql), (row) => Number(row[1]))
@@ -165,11 +197,22 @@ export async function readCatalog(query: Query): Promise<Catalog> {
     }
   })
   const functions = functionRows.map(
-    ([schema, name, volatility]): CatalogFunction => ({
+    ([schema, name, volatility, isOther]): CatalogFunction => ({
       schema: schema!,
       name: name!,
       volatility: volatilities[volatility!]!,
+      ...(isTrue(isOther) ? { isAggregate: true } : {}),
     }),
   )
-  return new Catalog(relations, functions)
+  const operators = (await query(operatorsSql)).map(
+    ([schema, name, left, right, volatility]): CatalogOperator => ({
+      schema: schema!,
+      name: name!,
+      left: Number(left),
+      right: Number(right),
+      volatility: volatilities[volatility ?? 'v'] ?? 'volatile',
+    }),
+  )
+  const userSchemas = (await query(userSchemasSql)).map(([name]) => name!)
+  return new Catalog(relations, functions, operators, userSchemas)
 }

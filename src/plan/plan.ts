@@ -52,6 +52,8 @@ export interface RouteContext {
     readonly role?: 'primary' | 'replica'
   }
   readonly searchPath: readonly string[]
+  /** Names of the session's temporary relations → the shard on which each stands; absent: it has none. */
+  readonly temporary?: ReadonlyMap<string, number>
   /** Type OIDs that the client gave in Parse; 0 or absent is unknown. */
   readonly parameterTypes?: readonly number[]
 }

@@ -13,12 +13,17 @@ export const sameColumn = (a: BoundColumn, b: BoundColumn): boolean =>
   a.level === b.level && a.relation === b.relation && a.column === b.column
 
 function qualifiedColumn(use: ColumnUse, level: Level, places: Places): BoundColumn | undefined {
-  const index = level.relations.findIndex(
-    (relation) =>
-      relation.alias === use.table &&
-      (use.schema === undefined || relation.schema === undefined || relation.schema === use.schema),
-  )
+  const resolved = places.get(level)
+  const fits = (index: number): boolean => {
+    const relation = level.relations[index]!
+    if (relation.alias !== use.table) return false
+    const schema = relation.schema ?? resolved?.[index]?.relation?.schema
+    return use.schema === undefined || schema === undefined || schema === use.schema
+  }
+  const index = level.relations.findIndex((_, each) => fits(each))
   if (index >= 0) {
+    // Two tables of one name, told apart by a schema that is not known.
+    if (level.relations.some((_, each) => each > index && fits(each))) return undefined
     if (level.relations[index]!.renamesColumns) return undefined
     return { level, relation: index, column: use.column }
   }

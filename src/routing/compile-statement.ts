@@ -8,6 +8,7 @@ import { localConstraints } from './constraints.js'
 import { readsOnly } from './effects.js'
 import type { Run } from './key-value.js'
 import { withHints } from './manual.js'
+import { type Names, namesOf, sameNames } from './names.js'
 import {
   eachShardAdvice,
   RelayPlans,
@@ -39,10 +40,10 @@ function compileSingle(hints: CommentHints | undefined, role: Role): RouteOf {
 }
 
 /** COPY table FROM: rows go through the splitter, unless the table lives on one shard. */
-function copyIn(statement: Statement, world: RoutingWorld, path: readonly string[]): Plan {
+function copyIn(statement: Statement, world: RoutingWorld, names: Names): Plan {
   if (!statement.effects.copy?.stdio)
     return unsupported('COPY FROM a file or program', eachShardAdvice)
-  const target = resolveAll(statement.root, world, path).get(statement.root!)![0]!
+  const target = resolveAll(statement.root, world, names).get(statement.root!)![0]!
   const { place, relation, use } = target
   switch (place.kind) {
     case 'refused':
@@ -93,36 +94,32 @@ function compileFixed(statement: Statement, role: Role): Plan | undefined {
   }
 }
 
-function compileForPath(
+function compileForNames(
   statement: Statement,
   world: RoutingWorld,
   role: Role,
-  path: readonly string[],
+  names: Names,
 ): RouteOf {
   const copy = statement.effects.copy
   if (copy?.direction === 'in') {
-    const plan = copyIn(statement, world, path)
+    const plan = copyIn(statement, world, names)
     return () => plan
   }
   if (copy && !copy.stdio) {
     const plan = unsupported('COPY TO a file or program', eachShardAdvice)
     return () => plan
   }
-  return compileQuery(statement, world, path, role)
+  return compileQuery(statement, world, names, role)
 }
-
-const samePath = (a: readonly string[], b: readonly string[]): boolean =>
-  a === b || (a.length === b.length && a.every((schema, i) => schema === b[i]))
 
 /** Names mean other tables under another search path: the last one is kept compiled. */
 function compileNames(statement: Statement, world: RoutingWorld, role: Role): RouteOf {
-  let path: readonly string[] | undefined
+  let names: Names | undefined
   let route: RouteOf | undefined
   return (run) => {
-    const { searchPath } = run.context
-    if (!route || !path || !samePath(path, searchPath)) {
-      path = searchPath
-      route = compileForPath(statement, world, role, searchPath)
+    if (!route || !sameNames(names, run.context)) {
+      names = namesOf(run.context)
+      route = compileForNames(statement, world, role, names)
     }
     return route(run)
   }

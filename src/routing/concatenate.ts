@@ -7,8 +7,10 @@ import { volatileBuiltins } from '../sql/builtin-functions.js'
 import { harmlessVolatiles, isBuiltin } from '../sql/describe-statement.js'
 import type { Level, Statement } from '../sql/statement.js'
 import { sameColumn } from './columns.js'
+import { foreignOperator, isForeign } from './effects.js'
 import { keyClass } from './pins.js'
 import type { Places, Resolved } from './resolve.js'
+import type { RoutingWorld } from './world.js'
 
 /** Functions whose answer tells which server gave it. */
 const serverFunctions = new Set(
@@ -21,14 +23,17 @@ const sameRule = (a: ShardedTable, b: ShardedTable): boolean =>
   a === b ||
   (a.keyType === b.keyType && JSON.stringify(a.placement) === JSON.stringify(b.placement))
 
-function badFunction(statement: Statement): string | undefined {
+function badFunction(statement: Statement, world: RoutingWorld): string | undefined {
   const bad = statement.functions.find(
     (call) =>
       !isBuiltin(call) ||
+      isForeign(call, world) ||
       serverFunctions.has(call.name) ||
       (volatileBuiltins.has(call.name) && !harmlessVolatiles.has(call.name)),
   )
-  return bad && `function ${bad.name}()`
+  if (bad) return `function ${bad.name}()`
+  const operator = foreignOperator(statement, world)
+  return operator && `operator ${operator.name}`
 }
 
 function badCopy(statement: Statement): string | undefined {
@@ -43,7 +48,7 @@ function badCopy(statement: Statement): string | undefined {
 }
 
 /** Everything but the joins. */
-function shapeReason(statement: Statement, root: Level): string | undefined {
+function shapeReason(statement: Statement, root: Level, world: RoutingWorld): string | undefined {
   if (root.kind !== 'select') return root.kind === 'setop' ? root.notPlain : `${statement.verb}`
   if (root.notPlain !== undefined) return root.notPlain
   if (statement.kind !== 'select' && statement.kind !== 'copy') return statement.verb
@@ -52,7 +57,7 @@ function shapeReason(statement: Statement, root: Level): string | undefined {
   if (statement.locks) return 'a locking clause'
   if (statement.usesClock) return 'now() or CURRENT_TIMESTAMP'
   if (statement.systemColumn !== undefined) return `system column ${statement.systemColumn}`
-  return badCopy(statement) ?? badFunction(statement)
+  return badCopy(statement) ?? badFunction(statement, world)
 }
 
 /** An outer join that fills up reference rows with NULLs would do so on every shard. */
@@ -94,13 +99,14 @@ export function notConcatenable(
   statement: Statement,
   root: Level,
   places: Places,
+  world: RoutingWorld,
 ): string | undefined {
   const resolved = places.get(root) ?? []
   if (resolved.some(({ place }) => place.kind !== 'sharded' && place.kind !== 'reference')) {
     return 'a join with a table that is not on every shard'
   }
   return (
-    shapeReason(statement, root) ??
+    shapeReason(statement, root, world) ??
     outerJoinReason(root, resolved) ??
     joinReason(root, resolved, places)
   )

@@ -15,7 +15,21 @@ export function isForeign(call: FunctionUse, world: RoutingWorld): boolean {
 /** A user's function that the catalogue knows to be immutable: it reads no table. */
 export function isHarmlessForeign(call: FunctionUse, world: RoutingWorld): boolean {
   const known = world.catalog?.functionsNamed(call.name) ?? []
-  return known.length > 0 && known.every((one) => one.volatility === 'immutable')
+  return (
+    known.length > 0 && known.every((one) => one.volatility === 'immutable' && !one.isAggregate)
+  )
+}
+
+/** An operator that runs a user's function which is not immutable. */
+export function foreignOperator(
+  statement: Statement,
+  world: RoutingWorld,
+): { readonly name: string } | undefined {
+  const operators = world.catalog?.operators ?? []
+  if (operators.length === 0) return undefined
+  return operators.find(
+    ({ name, volatility }) => volatility !== 'immutable' && statement.operators.includes(name),
+  )
 }
 
 const mayRunUserCode = (relation: CatalogRelation, changed: boolean): boolean =>
@@ -57,6 +71,7 @@ export function effectsOf(statement: Statement, world: RoutingWorld): Effects {
   if (effects.taints) return effects
   const taints =
     statement.functions.some((call) => isForeign(call, world) && !isHarmlessForeign(call, world)) ||
+    foreignOperator(statement, world) !== undefined ||
     (statement.root !== undefined && touchesUserCode(statement.root, world))
   return taints ? { ...effects, taints: true } : effects
 }
@@ -64,7 +79,8 @@ export function effectsOf(statement: Statement, world: RoutingWorld): Effects {
 /** A replica may answer. */
 export function readsOnly(statement: Statement, world: RoutingWorld): boolean {
   if (!statement.isRead) return false
-  return !statement.functions.some(
-    (call) => isForeign(call, world) && !isHarmlessForeign(call, world),
+  return (
+    foreignOperator(statement, world) === undefined &&
+    !statement.functions.some((call) => isForeign(call, world) && !isHarmlessForeign(call, world))
   )
 }

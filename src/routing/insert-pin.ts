@@ -1,11 +1,14 @@
 /** Where the rows of an INSERT go: the key's value in each row, or what a SELECT puts there. */
+import type { CatalogColumn } from '../catalog/catalog.js'
 import { engineError } from '../errors/engine-error.js'
 import type { KeyPlacer } from '../sharding/key-placer.js'
 import { allShards, noShard, oneShard, uniteShards } from '../sharding/shard-set.js'
 import type { ShardedTable } from '../sharding/sharded-table.js'
 import type { InsertFacts, Level, Value } from '../sql/statement.js'
 import { bindColumn } from './columns.js'
+import { columnNamed } from './key-column.js'
 import { shardsOfValue } from './key-value.js'
+import { trust } from './parameters.js'
 import { compilePin, keyClass, type ShardsOf } from './pins.js'
 import type { Places, Resolved } from './resolve.js'
 import type { RoutingWorld } from './world.js'
@@ -43,6 +46,7 @@ function ofRows(
   table: ShardedTable,
   target: Resolved,
   placer: KeyPlacer,
+  places: Places,
 ): ShardsOf {
   const byDefault = ofDefault(table, target, placer)
   const parts = rows.map((row): ShardsOf => {
@@ -53,7 +57,8 @@ function ofRows(
         throw missing(table, target.use.name)
       }
     }
-    return (run) => shardsOfValue(value, placer, run, 'store')
+    const trusted = trust(value, places)
+    return (run) => shardsOfValue(trusted, placer, run, 'store')
   })
   const [only] = parts
   if (parts.length === 1) return only!
@@ -64,21 +69,35 @@ function ofRows(
   }
 }
 
+const sameStored = (from: CatalogColumn, to: CatalogColumn): boolean =>
+  to.typmod < 0 || (from.type === to.type && from.typmod === to.typmod)
+
 /** A selected column counts when it is the key of a sharded table of the same type. */
 function ofSelected(
   facts: InsertFacts,
   position: number,
   placer: KeyPlacer,
   places: Places,
+  column: CatalogColumn | undefined,
 ): ShardsOf {
   const selected = facts.selected?.[position]
   const source = facts.source
   if (!selected || !source) return () => allShards
-  if ('kind' in selected) return (run) => shardsOfValue(selected, placer, run, 'store')
+  if ('kind' in selected) {
+    const value = trust(selected, places)
+    return (run) => shardsOfValue(value, placer, run, 'store')
+  }
   const bound = bindColumn(selected, source, places)
   const place = bound && places.get(bound.level)?.[bound.relation]?.place
   if (!bound || place?.kind !== 'sharded') return () => allShards
-  const same = place.table.column === bound.column && place.table.keyType === placer.table.keyType
+  const from = places.get(bound.level)![bound.relation]!
+  const own = columnNamed(from.relation, bound.column)
+  const same =
+    place.table.column === bound.column &&
+    place.table.keyType === placer.table.keyType &&
+    // A null-extended row puts NULL in, and a modifier of the target's own may change the value.
+    !from.use.nullable &&
+    (column === undefined || own === undefined || sameStored(own, column))
   return same ? compilePin(keyClass(bound, places), placer, places) : () => allShards
 }
 
@@ -91,14 +110,15 @@ export function compileInsert(
   world: RoutingWorld,
 ): ShardsOf {
   const facts = level.insert!
-  const placer = world.map.placerOf(table)
+  const column = columnNamed(target.relation, table.column)
+  const placer = world.map.placerOf(table, column?.typmod)
   const position = keyPosition(facts, table, target)
   if (position === undefined) {
     return () => {
       throw missing(table, target.use.name)
     }
   }
-  if (facts.rows) return ofRows(facts.rows, position, table, target, placer)
+  if (facts.rows) return ofRows(facts.rows, position, table, target, placer, places)
   if (position < 0) return ofDefault(table, target, placer)
-  return ofSelected(facts, position, placer, places)
+  return ofSelected(facts, position, placer, places, column)
 }

@@ -38,7 +38,7 @@ interface Family {
 }
 
 const integers: Family = { oids: [20, 21, 23], names: ['int8', 'int4', 'int2'] }
-const texts: Family = { oids: [25, 1043, 705], names: ['text', 'varchar'] }
+const texts: Family = { oids: [25, 1043], names: ['text', 'varchar'] }
 const families: Record<KeyType, Family> = {
   bigint: integers,
   integer: integers,
@@ -46,7 +46,7 @@ const families: Record<KeyType, Family> = {
   numeric: { oids: [1700, ...integers.oids], names: ['numeric', ...integers.names] },
   text: texts,
   varchar: texts,
-  bpchar: { oids: [1042, 705], names: ['bpchar'] },
+  bpchar: { oids: [1042], names: ['bpchar'] },
   uuid: { oids: [2950], names: ['uuid'] },
   date: { oids: [1082], names: ['date'] },
   timestamp: { oids: [1114], names: ['timestamp'] },
@@ -78,14 +78,15 @@ function ofLiteral(
   const text = literalText(value, run)
   if (text === undefined) return allShards
   if (value.literal === 'string') return oneShard(placer.ofString(text))
-  if (keyType === 'numeric') return oneShard(placer.ofString(text))
-  if (!isInteger(keyType)) return allShards
-  if (value.literal === 'integer') return ofInteger(text, placer, use)
+  if (value.literal === 'integer' && isInteger(keyType)) return ofInteger(text, placer, use)
+  const toInteger = value.type !== undefined && integers.names.includes(value.type)
+  if (keyType === 'numeric' && !toInteger) return oneShard(placer.ofString(text))
+  if (!isInteger(keyType) && keyType !== 'numeric') return allShards
   const number = readNumericText(text)
   const whole = typeof number === 'string' ? undefined : numericAsBigInt(number)
-  // Stored, a fraction would be rounded by the server; compared, it equals no integer.
-  if (whole === undefined) return use === 'store' ? allShards : noShard
-  return ofInteger(String(whole), placer, use)
+  if (whole !== undefined) return ofInteger(String(whole), placer, use)
+  // Stored or cast, a fraction would be rounded by the server; compared, it equals no integer.
+  return use === 'store' || toInteger ? allShards : noShard
 }
 
 /** An integer literal beyond the key's range is of a wider type: it equals no key. */
@@ -98,8 +99,23 @@ function ofInteger(text: string, placer: KeyPlacer, use: Use): ShardSet {
   }
 }
 
+/** `unknown` (705) leaves the type to the server, as 0 does. */
 function declaredType(index: number, run: Run): number {
-  return run.context.parameterTypes?.[index] ?? 0
+  const declared = run.context.parameterTypes?.[index] ?? 0
+  return declared === 705 ? 0 : declared
+}
+
+/** Whether the server reads a parameter of this declared type as one of the key's family. */
+function isKeyTyped(
+  value: Value & { kind: 'parameter' },
+  declared: number,
+  keyType: KeyType,
+): boolean {
+  if (!familyHas(keyType, value.type)) return false
+  if (declared === 0) return (value.uses ?? 1) === 1
+  if (!families[keyType].oids.includes(declared)) return false
+  // A cast from numeric to an integer rounds.
+  return declared !== 1700 || value.type === undefined || value.type === 'numeric'
 }
 
 function ofParameter(
@@ -115,8 +131,7 @@ function ofParameter(
     return use === 'store' ? oneShard(placer.ofNull()) : noShard
   }
   const declared = declaredType(value.index, run)
-  if (declared !== 0 && !families[keyType].oids.includes(declared)) return allShards
-  if (!familyHas(keyType, value.type)) return allShards
+  if (!isKeyTyped(value, declared, keyType)) return allShards
   const start = parameters.start(value.index)
   const end = parameters.end(value.index)
   if (parameters.format(value.index) === 0) {
@@ -217,6 +232,9 @@ export function shardsOfArray(value: Value, placer: KeyPlacer, run: Run, use: Us
     const values = text === undefined ? undefined : readArrayText(text)
     return values ? ofTexts(values, placer, use) : allShards
   }
+  if (value.uses !== undefined && value.uses > 1 && declaredType(value.index, run) === 0) {
+    return allShards
+  }
   return arrayParameter(value.index, placer, run, use)
 }
 
@@ -260,6 +278,7 @@ export function boundText(
 ): string | undefined {
   const { keyType } = placer.table
   if (!value || value.kind === 'null' || !familyHas(keyType, value.type)) return undefined
+  if (value.kind === 'parameter' && value.uses !== undefined && value.uses > 1) return undefined
   return value.kind === 'slot'
     ? boundLiteral(value, keyType, run)
     : boundParameter(value.index, keyType, run)

@@ -16,7 +16,9 @@ import {
 } from '../sharding/shard-set.js'
 import type { ColumnUse, Conjunct, Level, Predicate, Value } from '../sql/statement.js'
 import { type BoundColumn, bindColumn, sameColumn } from './columns.js'
+import { columnNamed, equalityOf } from './key-column.js'
 import { boundText, type Run, shardsOfArray, shardsOfNull, shardsOfValue } from './key-value.js'
+import { trust } from './parameters.js'
 import type { Places } from './resolve.js'
 
 export type ShardsOf = (run: Run) => ShardSet
@@ -70,13 +72,22 @@ function addMember(growing: Growing, column: BoundColumn): boolean {
   return true
 }
 
+/** Values of different types may be equal and yet hash apart (float, name, char(n)): such an equality carries nothing on. */
+function carries(left: BoundColumn, right: BoundColumn, places: Places): boolean {
+  const of = (column: BoundColumn) => places.get(column.level)![column.relation]!
+  const [a, b] = [of(left), of(right)]
+  if (!a.relation && !b.relation) return a.place.kind !== 'system' && b.place.kind !== 'system'
+  const type = equalityOf(columnNamed(a.relation, left.column))
+  return type !== undefined && type === equalityOf(columnNamed(b.relation, right.column))
+}
+
 /** Takes the other side of an equality in when one side is a member. True when the class grew. */
 function joinSides(condition: Condition, growing: Growing, places: Places): boolean {
   const { predicate, level } = condition
   if (predicate.op !== 'same') return false
   const left = bindColumn(predicate.left, level, places)
   const right = bindColumn(predicate.right, level, places)
-  if (!left || !right) return false
+  if (!left || !right || !carries(left, right, places)) return false
   const has = (column: BoundColumn): boolean =>
     growing.members.some((member) => sameColumn(member, column))
   if (has(left)) return addMember(growing, right)
@@ -154,12 +165,11 @@ class PinCompiler {
   #ofColumn(predicate: Predicate & { column: ColumnUse }, level: Level): ShardsOf {
     const use = this.#use(predicate.column, level)
     if (!use) return everywhere
-    const placer = this.#placer
     switch (predicate.op) {
       case 'equal':
         return this.#equal(predicate.values, use)
       case 'any':
-        return (run) => shardsOfArray(predicate.array, placer, run, use)
+        return this.#array(trust(predicate.array, this.#places), use)
       case 'null':
         return this.#null(use)
       case 'identical':
@@ -171,8 +181,13 @@ class PinCompiler {
     }
   }
 
-  #equal(values: readonly Value[], use: 'compare' | 'infer'): ShardsOf {
+  #array(array: Value, use: 'compare' | 'infer'): ShardsOf {
+    return (run) => shardsOfArray(array, this.#placer, run, use)
+  }
+
+  #equal(given: readonly Value[], use: 'compare' | 'infer'): ShardsOf {
     const placer = this.#placer
+    const values = given.map((value) => trust(value, this.#places))
     const only = values[0]!
     if (values.length === 1) return (run) => shardsOfValue(only, placer, run, use)
     return (run) => {
@@ -190,8 +205,9 @@ class PinCompiler {
     return () => set
   }
 
-  #identical(value: Value, use: 'compare' | 'infer'): ShardsOf {
+  #identical(given: Value, use: 'compare' | 'infer'): ShardsOf {
     const placer = this.#placer
+    const value = trust(given, this.#places)
     const ofNull = this.#null(use)
     return (run) => {
       if (value.kind !== 'parameter') return shardsOfValue(value, placer, run, use)
@@ -204,7 +220,9 @@ class PinCompiler {
   #range(predicate: Predicate & { op: 'range' }): ShardsOf {
     const placer = this.#placer
     if (placer.table.placement.kind !== 'range') return everywhere
-    const { low, high, inclusive } = predicate
+    const { inclusive } = predicate
+    const low = predicate.low && trust(predicate.low, this.#places)
+    const high = predicate.high && trust(predicate.high, this.#places)
     return (run) => {
       const from = boundText(low, placer, run)
       const to = boundText(high, placer, run)

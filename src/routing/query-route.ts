@@ -1,16 +1,24 @@
 /** Route of a statement with query levels over several shards: every table reference pinned to one shard, or refused. */
 import { engineError } from '../errors/engine-error.js'
 import type { Plan } from '../plan/plan.js'
-import { intersectShards, oneShard, type ShardId, type ShardSet } from '../sharding/shard-set.js'
+import {
+  allShards,
+  intersectShards,
+  oneShard,
+  type ShardId,
+  type ShardSet,
+} from '../sharding/shard-set.js'
 import type { ShardedTable } from '../sharding/sharded-table.js'
 import { volatileBuiltins } from '../sql/builtin-functions.js'
 import { harmlessVolatiles } from '../sql/describe-statement.js'
 import type { Level, Statement, Value } from '../sql/statement.js'
 import { notConcatenable } from './concatenate.js'
 import { localConstraints } from './constraints.js'
-import { isForeign, isHarmlessForeign } from './effects.js'
+import { foreignOperator, isForeign, isHarmlessForeign } from './effects.js'
 import { compileInsert } from './insert-pin.js'
+import { columnNamed } from './key-column.js'
 import { type Run, shardsOfValue } from './key-value.js'
+import type { Names } from './names.js'
 import { compilePin, keyClass, type ShardsOf } from './pins.js'
 import {
   concatenateFrom,
@@ -33,6 +41,8 @@ const sequenceFunctions = new Set(['nextval', 'setval', 'currval', 'lastval'])
 
 interface Parts {
   readonly pins: ShardsOf[]
+  /** For each pin: its table is null-extended, so that its conditions drop no rows of the others. */
+  readonly isNullable: boolean[]
   /** Checks once the shard is known; a plan refuses. */
   readonly checks: ((run: Run, shard: ShardId) => Plan | undefined)[]
   hasSharded: boolean
@@ -62,7 +72,7 @@ function constraintRefusal(level: Level, target: Sharded, world: RoutingWorld): 
 /** An assignment to the key passes when the row stays on its shard. */
 function keyCheck(target: Sharded, value: Value | undefined, world: RoutingWorld) {
   const { table } = target.place
-  const placer = world.map.placerOf(table)
+  const placer = world.map.placerOf(table, columnNamed(target.relation, table.column)?.typmod)
   const refused = refuse(
     engineError('ROUTE_KEY_UPDATE', { column: table.column, table: target.use.name }),
   )
@@ -121,6 +131,7 @@ function addReference(
   if (place.kind === 'sharded') {
     const key = { level, relation: index, column: place.table.column }
     parts.hasSharded = true
+    parts.isNullable[parts.pins.length] = one.use.nullable
     parts.pins.push(compilePin(keyClass(key, places), world.map.placerOf(place.table), places))
   } else if (place.kind === 'unsharded') parts.pins.push(() => oneShard(place.shard))
   else if (place.kind === 'system') parts.hasSystem = true
@@ -138,9 +149,10 @@ function functionRefusal(
   const reader = names.find((call) => tableReaders.test(call.name))
   if (reader) return unsupported(`function ${reader.name}()`, 'query the tables themselves')
   if (parts.pins.length > 0) return undefined
-  const foreign = names.find((call) => isForeign(call, world) && !isHarmlessForeign(call, world))
-  if (foreign)
-    return unsupported(`function ${foreign.name}(), which may read any table,`, pinAdvice)
+  const foreign =
+    names.find((call) => isForeign(call, world) && !isHarmlessForeign(call, world)) ??
+    foreignOperator(statement, world)
+  if (foreign) return unsupported(`${foreign.name}(), which may read any table,`, pinAdvice)
   const sequence = names.find((call) => sequenceFunctions.has(call.name))
   return sequence && unsupported(`function ${sequence.name}()`, pinAdvice)
 }
@@ -180,19 +192,22 @@ function compileSeveral(
   parts: Parts,
   places: Places,
   role: Role,
+  world: RoutingWorld,
 ): (sets: readonly ShardSet[]) => Plan {
   if (parts.insertTarget !== undefined) {
     const refused = refuse(engineError('ROUTE_INSERT_SPLIT', { table: parts.insertTarget }))
     return () => refused
   }
-  const reason = notConcatenable(statement, root, places)
+  const reason = notConcatenable(statement, root, places, world)
   if (reason !== undefined) {
     const refused = unsupported(reason, pinAdvice)
     return () => refused
   }
   const reasons = ['the shards answer one after the other']
   return (sets) => {
-    const target = sets.reduce(intersectShards)
+    const target = sets
+      .filter((_, index) => !parts.isNullable[index])
+      .reduce(intersectShards, allShards)
     if (target.kind === 'all' || target.shards.length > 1) {
       return concatenateFrom(target, role, reasons)
     }
@@ -206,6 +221,7 @@ function compileSeveral(
 function collect(statement: Statement, places: Places, world: RoutingWorld): Parts | Plan {
   const parts: Parts = {
     pins: [],
+    isNullable: [],
     checks: [],
     hasSharded: false,
     hasReference: false,
@@ -233,11 +249,11 @@ function collect(statement: Statement, places: Places, world: RoutingWorld): Par
 export function compileQuery(
   statement: Statement,
   world: RoutingWorld,
-  searchPath: readonly string[],
+  names: Names,
   role: Role,
 ): (run: Run) => Plan {
   const root = statement.root!
-  const places = resolveAll(root, world, searchPath)
+  const places = resolveAll(root, world, names)
   const parts = collect(statement, places, world)
   if ('how' in parts) return () => parts
   if (parts.pins.length === 0) {
@@ -248,7 +264,7 @@ export function compileQuery(
     parts.hasSharded ? 'the sharding key names one shard' : 'the table lives on one shard',
   ])
   const nowhere = relayNowhere(role, 'no shard can hold a matching row')
-  const severally = compileSeveral(statement, root, parts, places, role)
+  const severally = compileSeveral(statement, root, parts, places, role, world)
   const { pins, checks } = parts
   const [only] = pins
   const finish = (run: Run, shard: ShardId): Plan => {

@@ -1,10 +1,12 @@
 /** Tables named in a statement → where their rows live, by search path, catalogue and configuration. */
-import type { CatalogRelation } from '../catalog/catalog.js'
+import type { Catalog, CatalogRelation } from '../catalog/catalog.js'
 import { engineError } from '../errors/engine-error.js'
 import type { Plan } from '../plan/plan.js'
 import type { ShardId } from '../sharding/shard-set.js'
 import type { ShardedTable } from '../sharding/sharded-table.js'
 import type { ColumnUse, Level, RelationUse } from '../sql/statement.js'
+import { keyMisfit } from './key-column.js'
+import { type Names, onlyTemporaryShard } from './names.js'
 import { refuse, unsupported } from './plans.js'
 import type { RoutingWorld } from './world.js'
 
@@ -92,7 +94,8 @@ function placeOfRelation(relation: CatalogRelation, world: RoutingWorld): Place 
   if (relation.kind === 'materialized' && found.kind === 'reference') {
     return materializedPlace(relation, world)
   }
-  return found
+  const misfit = found.kind === 'sharded' ? keyMisfit(top, found.table, world) : undefined
+  return misfit ? { kind: 'refused', plan: misfit } : found
 }
 
 /** A materialized view holds what its shard had: of sharded tables each has its own part. */
@@ -106,14 +109,50 @@ function materializedPlace(view: CatalogRelation, world: RoutingWorld): Place {
   return { kind: 'refused', plan }
 }
 
+const schemaAdvice = 'write the schema before its name'
+
+/** Where else the server may find the table that an unqualified name seems to mean. */
+function whyUnclear(name: string, catalog: Catalog, names: Names): string | undefined {
+  const { searchPath, temporary } = names
+  const found = catalog.find(undefined, name, searchPath)
+  if (!found) return undefined
+  if (temporary?.has(name)) return 'a temporary schema'
+  if (name.startsWith('pg_')) return 'pg_catalog'
+  if (searchPath.includes('information_schema')) return 'information_schema'
+  if (!searchPath.includes('$user')) return undefined
+  const own = catalog.schemasOf(name).find((schema) => catalog.userSchemas.has(schema))
+  return own === undefined || own === found.schema ? undefined : `schema "${own}" of a user`
+}
+
+/** The shard of a temporary table of the session, or of a name that only a function can have made. */
+function temporaryShard(use: RelationUse, catalog: Catalog, names: Names): number | undefined {
+  if (!names.temporary) return undefined
+  if (use.schema !== undefined && use.schema !== 'pg_temp') return undefined
+  const own = names.temporary.get(use.name)
+  if (own !== undefined) return own
+  if (use.schema === 'pg_temp') return onlyTemporaryShard(names)
+  const isKnown = isSystem(use) || catalog.find(undefined, use.name, names.searchPath)
+  return isKnown ? undefined : onlyTemporaryShard(names)
+}
+
 export function resolveRelation(
   level: Level,
   use: RelationUse,
   world: RoutingWorld,
-  searchPath: readonly string[],
+  names: Names,
 ): Resolved {
-  if (isSystem(use)) return { use, place: { kind: 'system' }, relation: undefined }
+  const { searchPath } = names
   const { catalog } = world
+  const unclear = catalog && use.schema === undefined && whyUnclear(use.name, catalog, names)
+  if (unclear) {
+    const plan = unsupported(`table "${use.name}", which may stand in ${unclear},`, schemaAdvice)
+    return { use, place: { kind: 'refused', plan }, relation: undefined }
+  }
+  const temporary = catalog && temporaryShard(use, catalog, names)
+  if (temporary !== undefined) {
+    return { use, place: { kind: 'unsharded', shard: temporary }, relation: undefined }
+  }
+  if (isSystem(use)) return { use, place: { kind: 'system' }, relation: undefined }
   if (!catalog) {
     const schema = use.schema ?? (searchPath.length === 1 ? searchPath[0] : undefined)
     const place = world.map.tableOf(schema, use.name, (column) => mentions(level, use, column))
@@ -133,16 +172,12 @@ export function levelsOf(root: Level | undefined): Level[] {
 
 export type Places = ReadonlyMap<Level, readonly Resolved[]>
 
-export function resolveAll(
-  root: Level | undefined,
-  world: RoutingWorld,
-  searchPath: readonly string[],
-): Places {
+export function resolveAll(root: Level | undefined, world: RoutingWorld, names: Names): Places {
   const places = new Map<Level, Resolved[]>()
   for (const level of levelsOf(root)) {
     places.set(
       level,
-      level.relations.map((use) => resolveRelation(level, use, world, searchPath)),
+      level.relations.map((use) => resolveRelation(level, use, world, names)),
     )
   }
   return places

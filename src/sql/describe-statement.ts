@@ -48,6 +48,11 @@ const queryKinds: Record<string, StatementKind> = {
   MergeStmt: 'merge',
 }
 
+const countingUses = (slots: SlotFinder, survey: Survey): SlotFinder => ({
+  slotAt: (location) => slots.slotAt(location),
+  usesOf: (number) => survey.parameters.get(number) ?? 1,
+})
+
 const emptyScope = (slots: SlotFinder): Scope => ({ ctes: new Set(), slots })
 
 /** First words of the statement in upper case: `CREATE TABLE`. */
@@ -88,6 +93,7 @@ function assemble(parts: Assembled, survey: Survey, verb: string): Statement {
     ...rest,
     ...(root ? { root } : {}),
     functions: survey.functions,
+    operators: [...survey.operators],
     usesClock: survey.usesClock,
     ...(survey.systemColumn === undefined ? {} : { systemColumn: survey.systemColumn }),
     locks: survey.locks,
@@ -108,7 +114,7 @@ function describeQuery(
   const parts = {
     kind,
     effects: queryEffects(survey, node),
-    root: readQuery(node, undefined, emptyScope(slots)),
+    root: readQuery(node, undefined, emptyScope(countingUses(slots, survey))),
     isRead: kind === 'select' && readsOnly(survey),
     dependsOnLiterals: survey.settings.length > 0,
   }
@@ -142,7 +148,9 @@ export function describeStatement(
   if (queryKind) return describeQuery(node, queryKind, slots, verbOf(source, firstToken, 1))
   const utility = describeUtility(node, source, firstToken)
   const survey = surveyStatement(utility.inner ?? node)
-  const inner = utility.inner ? readQuery(utility.inner, undefined, emptyScope(slots)) : undefined
+  const inner = utility.inner
+    ? readQuery(utility.inner, undefined, emptyScope(countingUses(slots, survey)))
+    : undefined
   const innerReads = utility.inner === undefined || readsOnly(survey)
   const effects = utility.effects
   effects.taints ||= survey.taints || survey.settings.length > 0

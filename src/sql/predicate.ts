@@ -10,6 +10,8 @@ import { stringOf } from './tree.js'
 export interface SlotFinder {
   /** Slot of the literal that the parser puts at `location`; -1 when there is none. */
   slotAt(location: number | undefined): number
+  /** How often the parameter with this number stands in the statement. */
+  usesOf?(number: number): number
 }
 
 const unknown: Predicate = { op: 'unknown' }
@@ -59,11 +61,16 @@ function constant(node: A_Const, slots: SlotFinder): Value | undefined {
   return made('bit', false)
 }
 
+function parameter(number: number, slots: SlotFinder): Value {
+  const uses = slots.usesOf?.(number) ?? 1
+  return { kind: 'parameter', index: number - 1, ...(uses > 1 ? { uses } : {}) }
+}
+
 /** A literal or parameter, with casts; undefined for all else. */
 export function readValue(node: Node | undefined, slots: SlotFinder): Value | undefined {
   if (!node) return undefined
   if ('A_Const' in node) return constant(node.A_Const, slots)
-  if ('ParamRef' in node) return { kind: 'parameter', index: (node.ParamRef.number ?? 0) - 1 }
+  if ('ParamRef' in node) return parameter(node.ParamRef.number ?? 0, slots)
   if (!('TypeCast' in node)) return undefined
   const inner = readValue(node.TypeCast.arg, slots)
   const type = typeOf(node.TypeCast.typeName)

@@ -13,8 +13,13 @@ export type Value =
       readonly literal: 'integer' | 'number' | 'string' | 'bit'
       readonly type?: string
     }
-  /** `index` counts from 0. */
-  | { readonly kind: 'parameter'; readonly index: number; readonly type?: string }
+  /** `index` counts from 0; `uses`: how often it stands in the statement, when more than once. */
+  | {
+      readonly kind: 'parameter'
+      readonly index: number
+      readonly type?: string
+      readonly uses?: number
+    }
   | { readonly kind: 'null' }
 
 /** A column as written: `column`, `table.column` or `schema.table.column`. */
@@ -109,6 +114,8 @@ export interface Statement {
   /** Query levels of SELECT, INSERT, UPDATE, DELETE, MERGE, and of what EXPLAIN, COPY (query), DECLARE hold. */
   readonly root?: Level
   readonly functions: readonly FunctionUse[]
+  /** Operators by name, without those that are written with the schema pg_catalog. */
+  readonly operators: readonly string[]
   /** By the text alone; a view or a user's function may still write. */
   readonly isRead: boolean
   /** Mentions now() or CURRENT_TIMESTAMP and their like. */

@@ -8,6 +8,9 @@ import { stringOf, stringsOf, walkTree } from './tree.js'
 
 export interface Survey {
   functions: FunctionUse[]
+  operators: Set<string>
+  /** How often each parameter stands, by number. */
+  parameters: Map<number, number>
   usesClock: boolean
   systemColumn?: string
   locks: boolean
@@ -76,6 +79,22 @@ function surveyColumn(fields: readonly Node[] | undefined, survey: Survey): void
 
 const clockOps = /^SVFOP_(?:CURRENT_(?:DATE|TIME|TIMESTAMP)|LOCALTIME)/
 
+function surveyOperator(names: readonly Node[] | undefined, survey: Survey): void {
+  const path = stringsOf(names)
+  if (path.length > 1 && path[0] === 'pg_catalog') return
+  survey.operators.add(path.at(-1) ?? '')
+}
+
+function surveyParameter(number: number, survey: Survey): void {
+  survey.parameters.set(number, (survey.parameters.get(number) ?? 0) + 1)
+}
+
+function surveyExpression(tag: string, body: unknown, survey: Survey): void {
+  if (tag === 'A_Expr') surveyOperator((body as { name?: Node[] }).name, survey)
+  else if (tag === 'SubLink') surveyOperator((body as { operName?: Node[] }).operName, survey)
+  else if (tag === 'ParamRef') surveyParameter((body as { number?: number }).number ?? 0, survey)
+}
+
 function surveyNode(tag: string, body: unknown, survey: Survey): void {
   if (tag === 'FuncCall') surveyCall(body as FuncCall, survey)
   else if (tag === 'ColumnRef') surveyColumn((body as { fields?: Node[] }).fields, survey)
@@ -89,6 +108,8 @@ function surveyNode(tag: string, body: unknown, survey: Survey): void {
 export function surveyStatement(node: Node): Survey {
   const survey: Survey = {
     functions: [],
+    operators: new Set(),
+    parameters: new Map(),
     usesClock: false,
     locks: false,
     writes: false,
@@ -98,6 +119,7 @@ export function surveyStatement(node: Node): Survey {
   }
   walkTree({ node }, (tag, body) => {
     surveyNode(tag, body, survey)
+    surveyExpression(tag, body, survey)
     return true
   })
   // A setting made for each row of a table, or never, cannot be followed: only SELECT set_config(…) alone can.

@@ -4,12 +4,12 @@
  */
 import { openServer } from '../../src/server/open-server.js'
 import type { ServerConnection } from '../../src/server/server-connection.js'
-import { decodeErrorFields } from '../../src/wire/error-response.js'
 import {
   decodeCommandComplete,
   decodeDataRow,
   decodeRowDescription,
 } from '../../src/wire/backend-messages.js'
+import { decodeErrorFields } from '../../src/wire/error-response.js'
 import { FrameWriter } from '../../src/wire/frame-writer.js'
 import { backend, frontend } from '../../src/wire/tags.js'
 
@@ -38,8 +38,20 @@ export function openTarget(target: Target): Promise<ServerConnection> {
   )
 }
 
-/** Runs `sql` and waits for ReadyForQuery. */
-export function ask(server: ServerConnection, sql: string, mode: Mode): Promise<Answer> {
+/** A parameter as Parse and Bind carry it; type 0 leaves the type to the server. */
+export interface AskedParameter {
+  readonly type: number
+  readonly format: 0 | 1
+  readonly bytes: Buffer | null
+}
+
+/** Runs `sql` and waits for ReadyForQuery. Parameters are for the extended modes. */
+export function ask(
+  server: ServerConnection,
+  sql: string,
+  mode: Mode,
+  parameters: readonly AskedParameter[] = [],
+): Promise<Answer> {
   const answer: Answer = { columns: [], rows: [], tag: '' }
   return new Promise((resolve, reject) => {
     server.receiver = {
@@ -61,7 +73,7 @@ export function ask(server: ServerConnection, sql: string, mode: Mode): Promise<
         resolve(answer)
       },
     }
-    server.write(mode === 'simple' ? simpleFrames(sql) : extendedFrames(sql, mode), 1)
+    server.write(mode === 'simple' ? simpleFrames(sql) : extendedFrames(sql, mode, parameters), 1)
   })
 }
 
@@ -80,10 +92,18 @@ function note(answer: Answer, tag: number, buffer: Buffer, start: number, end: n
 const simpleFrames = (sql: string): Buffer =>
   new FrameWriter().begin(frontend.query).cstring(sql).end().take()
 
-function extendedFrames(sql: string, mode: Mode): Buffer {
+function extendedFrames(sql: string, mode: Mode, parameters: readonly AskedParameter[]): Buffer {
   const writer = new FrameWriter()
-  writer.begin(frontend.parse).cstring('').cstring(sql).int16(0).end()
-  writer.begin(frontend.bind).cstring('').cstring('').int16(0).int16(0)
+  writer.begin(frontend.parse).cstring('').cstring(sql).int16(parameters.length)
+  for (const { type } of parameters) writer.int32(type)
+  writer.end()
+  writer.begin(frontend.bind).cstring('').cstring('').int16(parameters.length)
+  for (const { format } of parameters) writer.int16(format)
+  writer.int16(parameters.length)
+  for (const { bytes } of parameters) {
+    writer.int32(bytes === null ? -1 : bytes.length)
+    if (bytes) writer.bytes(bytes)
+  }
   if (mode === 'extended binary') writer.int16(1).int16(1)
   else writer.int16(0)
   writer.end()

@@ -17,7 +17,7 @@ export const routingErrors = {
     exit: 5,
   },
   KEY_AMBIGUOUS: {
-    sqlstate: '22P02',
+    sqlstate: '0A000',
     message: 'cannot place sharding key of type {type} written as "{value}"',
     hint: '{advice}',
     exit: 5,
@@ -79,6 +79,12 @@ export const routingErrors = {
     sqlstate: '0A000',
     message: 'the sharding key "{column}" of table "{table}" has no value in this INSERT',
     hint: 'name the column and give it a literal or a parameter',
+    exit: 5,
+  },
+  ROUTE_KEY_TYPE: {
+    sqlstate: '0A000',
+    message: 'the sharding key "{column}" of table "{table}" is {found}, not of type {type}',
+    hint: 'give its type as data_type in [[sharded_tables]], or shard by another column',
     exit: 5,
   },
   ROUTE_KEY_UPDATE: {
