@@ -281,8 +281,9 @@ describe('lent memory', () => {
     push()
     const received = await sink.promise
     expect(received).toBe(hash.digest('hex'))
-    expect(pauses).toBeGreaterThan(5)
-    expect(memories.size).toBeGreaterThan(5)
+    // How often depends on the kernel's buffers; never would mean that nothing stalled.
+    expect(pauses).toBeGreaterThan(0)
+    expect(memories.size).toBeGreaterThan(1)
     source.destroy()
     target.close()
   }, 30_000)
