@@ -148,7 +148,7 @@ export class DatabaseKnowledge {
     this.#retry?.cancel()
     const sharding = this.#sharding
     try {
-      const reading = await this.#make(sharding, await this.#currentCatalog())
+      const reading = await this.#make(sharding, await this.#currentCatalog(0))
       // A RELOAD that came meanwhile has brought its own.
       if (this.#sharding === sharding) this.install(reading)
     } catch (error) {
@@ -157,17 +157,31 @@ export class DatabaseKnowledge {
         database: this.name,
         error: this.#failure,
       })
+      if (!this.#reading) await this.#readProvisionally(sharding)
       if (!this.#isClosed)
         this.#retry = this.#sources.clock.after(RETRY_MS, () => void this.refresh())
     }
   }
 
-  #currentCatalog(): Promise<Catalog | undefined> {
+  /** Shard 0 is down at the start: another knows the sharded tables too, and lets the others work until shard 0 answers. */
+  async #readProvisionally(sharding: ShardingConfig): Promise<void> {
+    for (let shard = 1; shard < sharding.shardCount; shard++) {
+      try {
+        const reading = await this.#make(sharding, await this.#currentCatalog(shard))
+        if (this.#sharding === sharding && !this.#reading) this.install(reading)
+        return
+      } catch {
+        // Said when the shard was asked at the start.
+      }
+    }
+  }
+
+  #currentCatalog(shard: number): Promise<Catalog | undefined> {
     const pools = this.#pools()
     if (this.#sharding.shardCount === 1) return Promise.resolve(undefined)
     if (!pools) throw engineError('PROXY_NO_DATABASE', { database: this.name })
     const { openServer } = this.#sources
-    return withPrimary(pools, 0, openServer, (server) => this.#catalogOf(server))
+    return withPrimary(pools, shard, openServer, (server) => this.#catalogOf(server))
   }
 
   #catalogOf(server: ServerConnection): Promise<Catalog> {

@@ -2,6 +2,8 @@
  * What clients are told of the server at login. Collected once for each set of settings, from a real server: values
  * and errors are PostgreSQL's own.
  */
+import { isEngineError } from '../errors/engine-error.js'
+import type { ServerCheckout } from '../pool/shard-pools.js'
 import { type Settings, settingsDifference } from '../server/settings.js'
 import type { DatabaseAccess } from './environment.js'
 
@@ -28,11 +30,36 @@ export function serverParameters(
   return asked
 }
 
+/** The first shard that can be reached: those that are known to be down come last. */
 async function ask(
   access: DatabaseAccess,
   settings: Settings,
 ): Promise<ReadonlyMap<string, string>> {
-  const checkout = await access.pools.checkout(0, 'primary')
+  const { pools } = access
+  const shards = Array.from({ length: pools.shardCount }, (_, shard) => shard)
+  const order = [
+    ...shards.filter((shard) => pools.isUp(shard)),
+    ...shards.filter((shard) => !pools.isUp(shard)),
+  ]
+  let failure: unknown
+  for (const shard of order) {
+    try {
+      return await parametersOf(await pools.checkout(shard, 'primary'), settings)
+    } catch (error) {
+      failure ??= error
+      if (!isUnreachable(error)) break
+    }
+  }
+  throw failure
+}
+
+const isUnreachable = (error: unknown): boolean =>
+  isEngineError(error) && error.code.startsWith('POOL_CONNECT')
+
+async function parametersOf(
+  checkout: ServerCheckout,
+  settings: Settings,
+): Promise<ReadonlyMap<string, string>> {
   const server = checkout.resource
   const sql = settingsDifference(server.settings, settings)
   try {
