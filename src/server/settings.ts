@@ -60,6 +60,17 @@ export class Settings {
     return Settings.of(values)
   }
 
+  /** What RESET ALL leaves alone: who the session is. */
+  get identity(): Settings {
+    return Settings.of(new Map([...this.values].filter(([name]) => FIRST.includes(name))))
+  }
+
+  /** These, but for who the session is, which is taken from `other`. */
+  withIdentityOf(other: Settings): Settings {
+    const rest = [...this.values].filter(([name]) => !FIRST.includes(name))
+    return Settings.of(new Map([...rest, ...other.identity.values]))
+  }
+
   /** True when both hold the same, also when interning forgot one of them. */
   equals(other: Settings): boolean {
     if (this === other) return true

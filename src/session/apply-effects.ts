@@ -62,7 +62,7 @@ export function applyCompleted(
   for (const setting of effects.settings ?? []) {
     target.transaction.apply(setting, statement.sql)
     held.server.settings =
-      setting.kind === 'reset_all' ? Settings.none : target.transaction.settings
+      setting.kind === 'reset_all' ? held.server.settings.identity : target.transaction.settings
   }
   applyBindings(target, held, effects)
   if (effects.taints) held.server.tainted = true
@@ -73,6 +73,7 @@ export function applyCompleted(
 /** What now lives on the server, or no longer does. */
 function applyBindings(target: EffectTarget, held: HeldServer, effects: Effects): void {
   for (const pin of effects.pins) target.held.pins.add(pin)
+  for (const name of effects.temporary ?? []) target.held.temporary.set(name, held.shard)
   if (effects.listen) target.held.pins.add('listen')
   if (effects.unlisten?.channel === null) target.held.pins.delete('listen')
   if (effects.prepare) target.held.pins.add('sql prepared statement')
@@ -128,7 +129,10 @@ function applyDiscard(
   held: HeldServer,
   what: NonNullable<Effects['discard']>,
 ): void {
-  if (what === 'temp' || what === 'all') target.held.pins.delete('temporary object')
+  if (what === 'temp' || what === 'all') {
+    target.held.pins.delete('temporary object')
+    target.held.temporary.clear()
+  }
   if (what !== 'all') return
   target.held.pins.clear()
   if (target.access.poolerMode === 'session') target.held.pins.add('session mode')

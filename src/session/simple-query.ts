@@ -11,7 +11,14 @@ import type { CompletedStatement } from './apply-effects.js'
 import { parseFrame, syncFrame } from './batch.js'
 import type { HeldServer } from './held-servers.js'
 import { answerLocally, simpleFrames } from './local-answer.js'
-import { checkEncoding, refusal, requestRole, shardOf } from './request-route.js'
+import {
+  checkEncoding,
+  checkMeanings,
+  checkStrings,
+  refusal,
+  requestRole,
+  shardOf,
+} from './request-route.js'
 import { completedOf, type SessionCore } from './session-core.js'
 import type { ShardedRequests } from './sharded-requests.js'
 import { resetSql } from './transaction.js'
@@ -69,6 +76,7 @@ function runSharded(
   frame: Buffer,
 ): void {
   checkEncoding(core, frame.subarray(5))
+  checkStrings(core, frame.subarray(5))
   if (!only) return relayPlanned(core, plansOfAll(core, sharded, query), query, frame)
   if (sharded.runControl(only, query.text, frame)) return
   const plan = only.route(undefined, core.routeContext())
@@ -87,6 +95,7 @@ function runSharded(
 /** Plans of a string of several statements, which must all be for one shard. */
 function plansOfAll(core: SessionCore, sharded: ShardedRequests, query: PlannedQuery): Plan[] {
   if (core.transaction.phase === 'failed') throw engineError('SESSION_ABORTED')
+  checkMeanings(query.statements, (statement) => sharded.isNeutral(statement))
   const plans: Plan[] = []
   for (const statement of query.statements) {
     if (sharded.isNeutral(statement)) continue
@@ -133,15 +142,17 @@ function sendQuery(core: SessionCore, held: HeldServer, query: PlannedQuery, fra
   const named = only?.effects.execute && core.statements.get(only.effects.execute.name)
   if (named) lendName(core, held, only?.effects.execute?.name ?? '', named.shared)
   held.server.unnamed = undefined
-  const again =
-    only && resetsAll(only) ? settingsDifference(Settings.none, core.transaction.startup) : ''
+  const again = only ? settingsLost(only, core.transaction.startup) : ''
   if (again !== '') return sendAndRestore(core, held, frame, again)
   core.send(held, [instead === undefined ? frame : queryFrame(instead)], [{ kind: 'query' }], 1)
 }
 
-const resetsAll = (statement: PlannedStatement): boolean =>
-  statement.effects.discard === 'all' ||
-  statement.effects.settings?.some((setting) => setting.kind === 'reset_all') === true
+/** SQL for the startup values that DISCARD ALL and RESET ALL take away; the latter leaves role and user alone. */
+function settingsLost({ effects }: PlannedStatement, startup: Settings): string {
+  if (effects.discard === 'all') return settingsDifference(Settings.none, startup)
+  if (!effects.settings?.some((setting) => setting.kind === 'reset_all')) return ''
+  return settingsDifference(Settings.none, startup.withIdentityOf(Settings.none))
+}
 
 /** RESET ALL and DISCARD ALL go back to the client's startup values: the server knows only its own, so they follow. */
 function sendAndRestore(
@@ -151,7 +162,7 @@ function sendAndRestore(
   startupSql: string,
 ): void {
   const restored = () => {
-    if (!core.running?.failed) held.server.settings = core.transaction.startup
+    if (!core.running?.failed) held.server.settings = core.transaction.settings
   }
   core.send(
     held,

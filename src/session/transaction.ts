@@ -131,7 +131,7 @@ export class Transaction {
     if (effect.kind === 'set' && !effect.local && !isCharacteristic)
       this.settings = this.#afterSet(effect.name, effect.value)
     else if (effect.kind === 'reset') this.settings = this.#afterSet(effect.name, null)
-    else if (effect.kind === 'reset_all') this.settings = this.startup
+    else if (effect.kind === 'reset_all') this.settings = this.startup.withIdentityOf(this.settings)
     if (this.isExplicit) this.#log.push({ sql, before, isCharacteristic })
   }
 
