@@ -14,13 +14,22 @@ export function isPortFree(port: number, host = '127.0.0.1'): Promise<boolean> {
   })
 }
 
+export interface PortRange {
+  first: number
+  last: number
+}
+
 /** `count` free ports in a row of tries that begins at a place of our process's own. */
-export async function findFreePorts(count: number, host = '127.0.0.1'): Promise<number[]> {
+export async function findFreePorts(
+  count: number,
+  { first, last }: PortRange = { first: FIRST, last: LAST },
+  host = '127.0.0.1',
+): Promise<number[]> {
   const found: number[] = []
-  const span = LAST - FIRST + 1
+  const span = last - first + 1
   const start = (process.pid * 37 + nextOffset) % span
   for (let step = 0; found.length < count && step < span; step++) {
-    const port = FIRST + ((start + step) % span)
+    const port = first + ((start + step) % span)
     nextOffset = (nextOffset + 1) % span
     if (await isPortFree(port, host)) found.push(port)
   }
