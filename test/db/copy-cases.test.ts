@@ -103,26 +103,29 @@ describe('recorded cases', () => {
     )
   }
 
+  function expectFailure(one: RecordedCase, data: Buffer, shardCount: number, chunkBytes: number) {
+    const { code, message, where } = one.error!
+    expect(() => split(one, data, shardCount, chunkBytes)).toThrowError(
+      expect.objectContaining({ sqlstate: code, message, where }),
+    )
+  }
+
+  async function expectRows(one: RecordedCase, data: Buffer, shardCount: number, chunk: number) {
+    const loaded = []
+    for (const parts of split(one, data, shardCount, chunk))
+      loaded.push(await loadShard(one, parts))
+    const homes = one.shard_by_pg_hash?.[shardCount]
+    if (homes === undefined) return expect(loaded.flat()).toEqual(one.rows)
+    const wanted = loaded.map((_, shard) => one.rows!.filter((_, row) => homes[row] === shard))
+    return expect(loaded).toEqual(wanted)
+  }
+
   it.each(cases)('$id', async (one) => {
     const data = readFileSync(`${one.folder}/${one.data_file}`)
     for (const shardCount of [2, 3, 5]) {
       for (const chunkBytes of [data.length, 1, 7, 65_536]) {
-        if (one.error !== undefined) {
-          const { code, message, where } = one.error
-          expect(() => split(one, data, shardCount, chunkBytes)).toThrowError(
-            expect.objectContaining({ sqlstate: code, message, where }),
-          )
-          continue
-        }
-        const shards = split(one, data, shardCount, chunkBytes)
-        const loaded = []
-        for (const parts of shards) loaded.push(await loadShard(one, parts))
-        const homes = one.shard_by_pg_hash?.[shardCount]
-        if (homes === undefined) expect(loaded.flat()).toEqual(one.rows)
-        else
-          expect(loaded).toEqual(
-            loaded.map((_, shard) => one.rows!.filter((_, row) => homes[row] === shard)),
-          )
+        if (one.error !== undefined) expectFailure(one, data, shardCount, chunkBytes)
+        else await expectRows(one, data, shardCount, chunkBytes)
       }
     }
   })
