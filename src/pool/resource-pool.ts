@@ -19,6 +19,7 @@ import {
   type PoolSnapshot,
   type ResourceKind,
 } from './pool-types.js'
+import { idleVerdict, verdictOf } from './pool-verdict.js'
 import { settle, startWait, type Waiter, WaitQueue } from './wait-queue.js'
 
 export class ResourcePool<T> implements Keeper<T> {
@@ -190,18 +191,12 @@ export class ResourcePool<T> implements Keeper<T> {
     const now = this.#clock.monotonicMs()
     // From the bottom of the stack: the one that was not needed for the longest time goes first.
     for (const entry of [...this.#idle]) {
-      const isOld = now >= entry.expiresAtMs
-      if (!isOld && !this.#isSurplus(entry, now)) continue
+      const why = idleVerdict(entry, now, this.#entries.size, this.limits)
+      if (why === undefined) continue
       this.#idle.splice(this.#idle.indexOf(entry), 1)
-      this.#drop(entry, isOld ? 'too old' : 'not needed')
+      this.#drop(entry, why)
     }
     this.#serve()
-  }
-
-  #isSurplus(entry: Entry<T>, now: number): boolean {
-    const { minSize, maxSize, idleTimeoutMs } = this.limits
-    const spare = this.#entries.size - minSize
-    return this.#entries.size > maxSize || (spare > 0 && now - entry.usedAtMs >= idleTimeoutMs)
   }
 
   /** Checks the resource that was idle longest; undefined when none is idle. */
@@ -216,25 +211,20 @@ export class ResourcePool<T> implements Keeper<T> {
     return isGood
   }
 
-  /** Used by checkouts: the tree of D167, in its order. */
+  /** Used by checkouts. */
   checkIn(entry: Entry<T>): void {
     this.#lent.untake(entry)
-    const now = this.#clock.monotonicMs()
+    const nowMs = this.#clock.monotonicMs()
+    const isOpen = this.#isOnline && !this.#isPaused
+    const isOverfull = this.#entries.size > this.limits.maxSize
     const condition = this.#kind.condition(entry.resource)
-    if (condition === 'failed') {
-      this.counters.failed++
-      this.#drop(entry, 'failed')
-      this.#events.onBroken('failed')
-    } else if (!this.#isOnline || this.#isPaused) this.#drop(entry, 'the pool is not open')
-    else if (now >= entry.expiresAtMs) this.#drop(entry, 'too old')
-    else if (entry.isForceClosed || this.#entries.size > this.limits.maxSize) {
-      this.counters.forceClosed++
-      this.#drop(entry, 'to be replaced')
-    } else if (condition === 'unfit') {
-      this.counters.outOfSync++
-      this.#drop(entry, 'out of sync')
+    const verdict = verdictOf(entry, condition, { isOpen, isOverfull, nowMs })
+    if (verdict) {
+      if (verdict.counts) this.counters[verdict.counts]++
+      this.#drop(entry, verdict.why)
+      if (verdict.counts === 'failed') this.#events.onBroken('failed')
     } else {
-      entry.usedAtMs = now
+      entry.usedAtMs = nowMs
       this.#putBack(entry)
     }
     this.#serve()
