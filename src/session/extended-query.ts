@@ -24,10 +24,15 @@ import { checkEncoding, refusal, requestRole, shardOf } from './request-route.js
 import type { SessionCore } from './session-core.js'
 import type { ShardedRequests } from './sharded-requests.js'
 
+/** A client that sends so much before its Sync is served meanwhile, as PostgreSQL does, instead of being stored. */
+const GATHERED_ITEMS = 10_000
+const GATHERED_BYTES = 33_554_432
+
 export class ExtendedQuery {
   readonly #core: SessionCore
   readonly #sharded: ShardedRequests
   #items: BatchItem[] = []
+  #bytes = 0
   /** The server of a request that was flushed and has not seen its Sync. */
   #bound: HeldServer | undefined
   /** A portal was bound on it, so that the request cannot move to another shard. */
@@ -42,11 +47,14 @@ export class ExtendedQuery {
 
   add(item: BatchItem): void {
     this.#items.push(item)
+    this.#bytes += item.frame.length
+    if (this.#items.length >= GATHERED_ITEMS || this.#bytes >= GATHERED_BYTES) this.run('flush')
   }
 
   /** The request has ended, or the connection of a flushed one is gone. */
   reset(): void {
     this.#items = []
+    this.#bytes = 0
     this.#bound = undefined
     this.#boundWorks = false
   }
@@ -56,6 +64,7 @@ export class ExtendedQuery {
     const core = this.#core
     const items = this.#items
     this.#items = []
+    this.#bytes = 0
     this.#answered = false
     if (!core.running) core.begin('extended', [])
     if (core.running) core.running.awaitsSync = end === 'flush'

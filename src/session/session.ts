@@ -172,9 +172,18 @@ export class Session implements ClientHandle {
     this.#handle(tag, buffer, start, end)
   }
 
-  /** A request runs, or one that was flushed waits for its server. */
+  /** A request runs, or one that was flushed waits for its server or for room on the way there. */
   get #mustQueue(): boolean {
-    return this.#isBusy || this.#core.held.isWaiting
+    return this.#isBusy || this.#core.held.isWaiting || this.#isServerFull
+  }
+
+  /** What was flushed to a server stands in our memory still: it must leave before more is taken. */
+  get #isServerFull(): boolean {
+    if (!this.#core.running?.awaitsSync) return false
+    const held = this.#core.held.first
+    if (!held || held.server.socket.writableLength <= QUEUE_HIGH_WATER_BYTES) return false
+    held.relay.onDrained = () => this.#drainQueue()
+    return true
   }
 
   #enqueue(buffer: Buffer, start: number, end: number): void {

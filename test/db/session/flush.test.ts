@@ -86,6 +86,30 @@ describe('flushed requests on a pool of one', () => {
     client.socket.destroy()
   })
 
+  it('need no Flush when they are many: they are served, not stored', async () => {
+    const client = await RawClient.open(served.port)
+    for (let i = 0; i < 25_000; i++) client.parse('', 'select 1')
+    client.send()
+    await waitFor(() => client.heard.length === 20_000)
+    client.sync().send()
+    await waitFor(() => client.heard.length === 25_001)
+    client.socket.destroy()
+  })
+
+  it('stop being read while their server does not take them', async () => {
+    const client = await RawClient.open(served.port)
+    client.parse('', 'select pg_sleep(2)').bind('').execute().flush().send()
+    const text = 'x'.repeat(1_000_000)
+    for (let i = 0; i < 40; i++) client.parse('', `select '${text}'`).flush().send()
+    await waitFor(async () => (await postgres().query(asleep))[0]?.['n'] === 1)
+    expect(client.socket.writableLength).toBeGreaterThan(10_000_000)
+    client.sync().send()
+    await client.until((one) => one === 'Z I')
+    client.socket.destroy()
+  })
+
+  const asleep =
+    "select count(*)::int as n from pg_stat_activity where query like 'select pg_sleep%' and wait_event = 'PgSleep'"
   const sleeping =
     "select count(*)::int as n from pg_stat_activity where query like 'insert into kept%' and state = 'active' and wait_event = 'PgSleep'"
 
