@@ -110,6 +110,8 @@ export interface Effects {
   readonly notify?: { readonly channel: string; readonly payload: string }
   readonly copy?: CopyEffect
   readonly pins: readonly PinReason[]
+  /** Names of temporary relations that it makes. */
+  readonly temporary?: readonly string[]
   /** May leave settings or other session state behind that cannot be read from the text (hard-parts §2). */
   readonly taints: boolean
   readonly changesSchema: boolean

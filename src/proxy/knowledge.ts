@@ -206,12 +206,14 @@ export class DatabaseKnowledge {
     const relation = catalog?.find(table.schema, table.name, searchPath)
     if (!relation) return undefined
     const columns = relation.columns.filter((one) => !one.generated).map((one) => one.name)
-    const kind = shardMap.tableOf(relation.schema, relation.name, (column) =>
-      relation.columns.some((one) => one.name === column),
+    const top = catalog!.rootOf(relation)
+    const kind = shardMap.tableOf(top.schema, top.name, (column) =>
+      top.columns.some((one) => one.name === column),
     )
     if (kind.kind === 'reference') return { kind: 'reference', columns }
     if (kind.kind === 'unsharded') return { kind: 'unsharded', columns, shard: kind.shard }
-    const placer = shardMap.placerOf(kind.table)
+    const key = relation.columns.find((one) => one.name === kind.table.column)
+    const placer = shardMap.placerOf(kind.table, key?.typmod)
     return { kind: 'sharded', columns, keyColumn: kind.table.column, placer }
   }
 }

@@ -1,5 +1,5 @@
 /** What a completed statement has done to the session: transaction, settings, pins, statements, taint. */
-import type { Effects } from '../plan/effects.js'
+import type { Effects, SettingEffect } from '../plan/effects.js'
 import type { PlannedStatement } from '../plan/plan.js'
 import { Settings } from '../server/settings.js'
 import { completeFrame } from './answers.js'
@@ -63,12 +63,23 @@ export function applyCompleted(
     target.transaction.apply(setting, statement.sql)
     held.server.settings =
       setting.kind === 'reset_all' ? held.server.settings.identity : target.transaction.settings
+    // the server went back to a default of its own, the client has one from its startup
+    if (isReset(setting) && statement.tagInstead === undefined)
+      held.server.settings = held.server.settings.without(setting.name)
   }
   applyBindings(target, held, effects)
   if (effects.taints) held.server.tainted = true
-  if (effects.changesSchema) target.access.schemaChanged()
+  if (effects.changesSchema) {
+    target.transaction.changedSchema = target.transaction.isExplicit
+    target.access.schemaChanged()
+  }
   return statement.tagInstead === undefined ? undefined : completeFrame(statement.tagInstead)
 }
+
+const isReset = (
+  setting: SettingEffect,
+): setting is Extract<SettingEffect, { kind: 'set' | 'reset' }> =>
+  setting.kind === 'reset' || (setting.kind === 'set' && !setting.local && setting.value === null)
 
 /** What now lives on the server, or no longer does. */
 function applyBindings(target: EffectTarget, held: HeldServer, effects: Effects): void {
@@ -94,6 +105,9 @@ function applyTransaction(
   const { transaction } = target
   const effect = statement.effects.transaction
   if (!effect) return
+  // others see the change only now, or it is undone
+  const ends = effect.kind === 'commit' || effect.kind.startsWith('rollback')
+  if (ends && transaction.changedSchema) target.access.schemaChanged()
   switch (effect.kind) {
     case 'begin':
       if (!transaction.isExplicit) transaction.begin(effect, statement.sql, 'open')

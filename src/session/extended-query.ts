@@ -20,7 +20,15 @@ import { resolveBatch, type Step } from './batch-steps.js'
 import type { ClientStatement } from './client-statements.js'
 import type { HeldServer } from './held-servers.js'
 import { answerLocally } from './local-answer.js'
-import { checkEncoding, refusal, requestRole, shardOf } from './request-route.js'
+import {
+  checkEncoding,
+  checkMeanings,
+  checkStrings,
+  refusal,
+  requestRole,
+  shardOf,
+} from './request-route.js'
+import { whenShapesHold } from './result-shape.js'
 import type { SessionCore } from './session-core.js'
 import type { ShardedRequests } from './sharded-requests.js'
 
@@ -110,11 +118,16 @@ export class ExtendedQuery {
         plans.push(this.#planOf(step.item.parameters, statement, step.statement))
       }
     }
+    if (core.isSharded && statements.length > 1) {
+      checkMeanings(statements, (statement) => this.#sharded.isNeutral(statement))
+    }
     this.#dispatch(steps, plans, statements, end)
   }
 
   #planOf(parameters: BoundParameters, statement: PlannedStatement, client: ClientStatement): Plan {
-    checkEncoding(this.#core, Buffer.from(client.shared.text, 'latin1'))
+    const text = Buffer.from(client.shared.text, 'latin1')
+    checkEncoding(this.#core, text)
+    checkStrings(this.#core, text)
     checkEncoding(this.#core, textParameters(parameters))
     const context = this.#core.routeContext(client.shared.parameterTypes)
     const plan = statement.route(parameters, context)
@@ -131,17 +144,31 @@ export class ExtendedQuery {
     const core = this.#core
     const special = plans.find((plan) => plan.how !== 'relay')
     if (special) {
-      if (plans.length > 1 || end === 'flush' || this.#bound) {
+      if (plans.length > 1 || end === 'flush' || this.#boundWorks) {
         throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
       }
-      const statement = statements[0] as PlannedStatement
-      if (special.how === 'copy') return this.#copy(steps, special, statement)
-      return this.#scatter(steps, special, statement)
+      return this.#special(steps, special, statements[0] as PlannedStatement)
     }
     const shard = core.isSharded ? this.#shardOf(plans) : 0
     const role = requestRole(core, statements, plans)
     if (this.#bound && this.#bound.shard !== shard) this.#leaveBound()
-    core.withShard(shard, role, (held) => this.#send(held, steps, end))
+    core.withShard(shard, role, (held) => this.#sendChecked(held, steps, end))
+  }
+
+  #special(steps: Step[], plan: Plan, statement: PlannedStatement): void {
+    const run = () => {
+      if (plan.how === 'copy') this.#copy(steps, plan, statement)
+      else this.#scatter(steps, plan, statement)
+    }
+    if (!this.#bound) return run()
+    // described on one server: its Sync must be answered before it takes part
+    this.#leaveBound(() => {
+      try {
+        run()
+      } catch (error) {
+        this.#core.fail(error as EngineError)
+      }
+    })
   }
 
   #shardOf(plans: Plan[]): number {
@@ -154,16 +181,22 @@ export class ExtendedQuery {
     return shard
   }
 
-  /** Only Parse and Describe were flushed to another shard: it is told Sync, and nobody waits for it. */
-  #leaveBound(): void {
+  /** Only Parse and Describe were flushed to another shard: it is told Sync; `then` waits for it, the client does not. */
+  #leaveBound(then?: () => void): void {
     const core = this.#core
     const bound = this.#bound
     this.#bound = undefined
     if (!bound) return
     const ends = () => {
       if (!core.transaction.isExplicit && core.held.pins.size === 0) core.held.release(bound)
+      then?.()
     }
     core.send(bound, [syncFrame], [{ kind: 'sync', skip: true, done: ends }], 1)
+  }
+
+  #sendChecked(held: HeldServer, steps: Step[], end: 'sync' | 'flush'): void {
+    if (end === 'flush' || this.#bound) return this.#send(held, steps, end)
+    whenShapesHold(this.#core, held, steps, (sound) => this.#send(held, sound, end))
   }
 
   #send(held: HeldServer, steps: Step[], end: 'sync' | 'flush'): void {
@@ -278,7 +311,7 @@ export class ExtendedQuery {
     const pieces: Buffer[] = []
     let parsed = false
     for (const step of steps) {
-      if (step.kind === 'error') throw step.error
+      if (step.kind === 'error') throw errorOf(step)
       if (step.kind === 'parse') {
         if (parsed) throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
         parsed = true
@@ -297,6 +330,11 @@ export class ExtendedQuery {
     })
   }
 }
+
+const errorOf = (step: Extract<Step, { kind: 'error' }>): EngineError =>
+  'error' in step
+    ? step.error
+    : engineError('INTERNAL', { message: 'the error of one server for several' })
 
 /** Statement pooling: one statement a request, and no transaction. */
 function refuseTransactions(steps: Step[]): void {

@@ -44,6 +44,8 @@ export class HeldServers {
   readonly #listen: (held: () => HeldServer) => RelayListener
   /** Why the client keeps its servers; it does so while this is not empty. */
   readonly pins = new Set<PinReason | 'session mode' | 'sql prepared statement'>()
+  /** Temporary relations of the client → the shard on which each stands. */
+  readonly temporary = new Map<string, number>()
   /** Names under which a pinned server knows statements of the protocol, for SQL EXECUTE. */
   readonly lentNames = new Set<string>()
   #late: Promise<HeldServer> | undefined

@@ -27,6 +27,46 @@ export function checkEncoding(core: SessionCore, bytes: Buffer): void {
   if (bytes.some((byte) => byte > 0x7f)) throw engineError('SESSION_ENCODING', { encoding })
 }
 
+/**
+ * Statements are read as with standard_conforming_strings = on. Where it is off, a backslash in a string means something
+ * else. @throws SESSION_STRINGS
+ */
+export function checkStrings(core: SessionCore, text: Buffer): void {
+  if (core.told.get('standard_conforming_strings') !== 'off') return
+  if (text.includes(0x5c)) throw engineError('SESSION_STRINGS')
+}
+
+const namingSettings = new Set([
+  'search_path',
+  'standard_conforming_strings',
+  'client_encoding',
+  'role',
+  'session_authorization',
+  'shard',
+  'sharding_key',
+])
+
+/** Whether statements behind this one in a request mean something else than they were planned for. */
+const changesMeaning = ({ effects }: PlannedStatement): boolean =>
+  effects.discard === 'all' ||
+  effects.discard === 'temp' ||
+  (effects.temporary ?? []).length > 0 ||
+  (effects.settings ?? []).some(
+    (setting) =>
+      setting.kind === 'reset_all' ||
+      ('name' in setting && namingSettings.has(setting.name.replace(/^(?:pgshard|pgdog)\./, ''))),
+  )
+
+/** A request is planned before it runs: what a SET in it changes is not known to the rest. @throws SESSION_SETTING_IN_REQUEST */
+export function checkMeanings(
+  statements: readonly PlannedStatement[],
+  isNeutral: (statement: PlannedStatement) => boolean,
+): void {
+  const first = statements.findIndex(changesMeaning)
+  if (first < 0 || statements.slice(first + 1).every(isNeutral)) return
+  throw engineError('SESSION_SETTING_IN_REQUEST')
+}
+
 /** A replica may answer when every statement only reads, and the transaction allows it. */
 export function requestRole(
   core: SessionCore,

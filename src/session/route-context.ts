@@ -5,10 +5,11 @@ import { unquote } from './sql-literal.js'
 
 interface Routed {
   readonly transaction: { readonly settings: Settings }
+  readonly held: { readonly temporary: ReadonlyMap<string, number> }
   readonly access: { readonly defaultSearchPath: readonly string[] }
 }
 
-const known = new WeakMap<Settings, Omit<RouteContext, 'parameterTypes'>>()
+const known = new WeakMap<Settings, Omit<RouteContext, 'parameterTypes' | 'temporary'>>()
 
 export function routeContextOf(core: Routed, parameterTypes?: readonly number[]): RouteContext {
   const { settings } = core.transaction
@@ -20,7 +21,13 @@ export function routeContextOf(core: Routed, parameterTypes?: readonly number[])
     }
     known.set(settings, context)
   }
-  return parameterTypes === undefined ? context : { ...context, parameterTypes }
+  const { temporary } = core.held
+  if (parameterTypes === undefined && temporary.size === 0) return context
+  return {
+    ...context,
+    ...(parameterTypes === undefined ? {} : { parameterTypes }),
+    ...(temporary.size === 0 ? {} : { temporary }),
+  }
 }
 
 function manualOf(settings: Settings): { manual?: NonNullable<RouteContext['manual']> } {

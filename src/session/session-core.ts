@@ -338,6 +338,7 @@ export class SessionCore {
     const wasPinned = this.held.pins.size > 0
     this.held.discard(held, error.message)
     this.held.pins.clear()
+    this.held.temporary.clear()
     if (this.access.poolerMode === 'session') this.held.pins.add('session mode')
     if (this.transaction.isExplicit) this.transaction.fail()
     if (this.#sawFatal) {

@@ -13,7 +13,7 @@ import { completeFrame, errorFrame, noticeFrame } from './answers.js'
 import { applyCompleted, isNeutral } from './apply-effects.js'
 import { commitOverShards } from './commit-over-shards.js'
 import type { HeldServer } from './held-servers.js'
-import { checkTransaction, requestRole } from './request-route.js'
+import { checkTransaction, refusal, requestRole } from './request-route.js'
 import { completedOf, type SessionCore } from './session-core.js'
 
 type TransactionEnd = Extract<TransactionEffect, { kind: 'commit' | 'rollback' }>
@@ -60,9 +60,25 @@ export class ShardedRequests {
     ) {
       this.#everywhere(statement, text, frame)
     } else if (isSessionBound(statement)) {
-      this.#relay(core.held.first?.shard ?? 0, 'primary', statement, text, frame)
+      this.#relay(this.#shardOfPrepared(statement), 'primary', statement, text, frame)
     } else return false
     return true
+  }
+
+  /** PREPARE and EXECUTE stay on one shard, which must be the one of the statement's tables. @throws the plan's refusal */
+  #shardOfPrepared(statement: PlannedStatement): number {
+    const core = this.#core
+    const bound = core.held.first?.shard ?? 0
+    const name = statement.effects.execute?.name
+    const known = name === undefined ? undefined : core.statements.get(name)?.shared
+    const inner = known
+      ? core.access.planner.plan(known.text).statements[0]
+      : statement.effects.prepare && statement
+    const plan = inner?.route(undefined, core.routeContext(known?.parameterTypes))
+    if (!plan || plan.anyShard) return bound
+    if (plan.how === 'refuse') throw refusal(plan)
+    if (plan.how !== 'relay') throw engineError('SESSION_SQL_EXECUTE')
+    return plan.target.kind === 'some' ? (plan.target.shards[0] ?? bound) : bound
   }
 
   /** BEGIN that could not be answered here: inside a transaction, or while a server is pinned. */

@@ -72,9 +72,11 @@ function queryEffects(survey: Survey, node: Node): EffectsInMaking {
   effects.taints = survey.taints
   if (survey.settings.length > 0) effects.settings = survey.settings
   if ('SelectStmt' in node && node.SelectStmt.intoClause) {
-    if (node.SelectStmt.intoClause.rel?.relpersistence === 't')
+    const { rel } = node.SelectStmt.intoClause
+    if (rel?.relpersistence === 't' || rel?.schemaname === 'pg_temp') {
       effects.pins.push('temporary object')
-    else effects.changesSchema = true
+      effects.temporary = [rel.relname ?? '']
+    } else effects.changesSchema = true
   }
   return effects
 }

@@ -96,20 +96,26 @@ function prepareBody(source: TextSource, firstToken: number): number {
   return source.end
 }
 
-function isTemporary(body: unknown): boolean {
+/** The name of a temporary relation that a CREATE makes; undefined when it makes none. */
+function temporaryName(body: unknown): string | undefined {
   const { relation, into, sequence, view } = (body ?? {}) as Record<string, unknown>
   const ranges = [relation, (into as { rel?: unknown } | undefined)?.rel, sequence, view]
-  return ranges.some((range) => {
-    const { relpersistence, schemaname } = (range ?? {}) as Record<string, unknown>
-    return relpersistence === 't' || schemaname === 'pg_temp'
-  })
+  for (const range of ranges) {
+    const { relpersistence, schemaname, relname } = (range ?? {}) as Record<string, unknown>
+    if (relpersistence === 't' || schemaname === 'pg_temp') return String(relname)
+  }
+  return undefined
 }
 
 function dataDefinition(tag: string, body: unknown): UtilityFacts {
   const effects = noEffects()
   if (/^Create/.test(tag) || tag === 'ViewStmt') {
-    if (isTemporary(body)) effects.pins.push('temporary object')
-    else effects.changesSchema = true
+    const name = temporaryName(body)
+    if (name === undefined) effects.changesSchema = true
+    else {
+      effects.pins.push('temporary object')
+      effects.temporary = [name]
+    }
   } else effects.changesSchema = true
   return plain('ddl', effects)
 }
@@ -140,7 +146,9 @@ function describeSession(node: Node, source: TextSource, first: number): Utility
   if ('PrepareStmt' in node) {
     const bodyStart = prepareBody(source, first)
     const name = node.PrepareStmt.name ?? ''
-    return withEffects('prepare', { prepare: { name, bodyStart, bodyEnd: source.end } })
+    const facts = withEffects('prepare', { prepare: { name, bodyStart, bodyEnd: source.end } })
+    // Its parts count for where it may run; they run at EXECUTE.
+    return { ...facts, ...(node.PrepareStmt.query ? { inner: node.PrepareStmt.query } : {}) }
   }
   if ('ExecuteStmt' in node) {
     return withEffects('execute', { execute: { name: node.ExecuteStmt.name ?? '' } })

@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { Chooser } from '../support/arbitraries/chooser.js'
 import { type Generated, statement } from '../support/arbitraries/statements.js'
-import { rowsSql, schemaSql, shardingToml, tables } from '../support/arbitraries/world.js'
+import { quoted, rowsSql, schemaSql, shardingToml, tables } from '../support/arbitraries/world.js'
 import { binaryOf } from '../support/key-binary.js'
 import { bySize } from '../support/test-size.js'
 import { type Answer, type AskedParameter, ask, asMultiset, type Mode, modes } from './ask.js'
@@ -34,13 +34,34 @@ function asked(choose: Chooser): Asked {
   return { statement: made, mode, parameters }
 }
 
-async function run(target: Oracle['plain'], one: Asked): Promise<Answer> {
+async function run(target: Oracle['plain'], one: Asked, probe: Probe): Promise<Answer> {
   const { sql, writes } = one.statement
   if (!writes) return ask(target, sql, one.mode, one.parameters)
   await ask(target, 'begin', 'simple')
   const answer = await ask(target, sql, one.mode, one.parameters)
+  if (!answer.error) await probe(target, answer)
   await ask(target, 'rollback', 'simple')
   return answer
+}
+
+/** Looks at what was written before it is rolled back; appends it to the answer's rows. */
+type Probe = (target: Oracle['plain'], answer: Answer) => Promise<void>
+
+/** The keys that the plain server stored, then, on each target, the rows that are found by them. */
+function makeProbe(one: Asked): Probe {
+  const table = one.statement.target
+  const key = table?.key?.column
+  let keys: string[] | undefined
+  return async (target, answer) => {
+    if (!table || key === undefined) return
+    const stored = `select distinct "${key}"::text from ${table.name} where "${key}" is not null and xmin = pg_current_xact_id()::xid`
+    keys ??= (await ask(target, stored, 'simple')).rows.map(([text]) => text!)
+    for (const text of keys.slice(0, 3)) {
+      const sql = `select id, label from ${table.name} where "${key}" = ${quoted(text)}`
+      const found = await ask(target, sql, 'simple')
+      answer.rows.push([found.error?.message ?? asMultiset(found.rows).join(' ')])
+    }
+  }
 }
 
 const rowsOf = (answer: Answer, { statement }: Asked) =>
@@ -152,9 +173,10 @@ describe('generated statements over plain, proxied and sharded', () => {
     const tally = new Tally()
     for (let at = 0; at < count; at++) {
       const one = asked(new Chooser(seed + at * 7919))
-      const direct = await run(plain, one)
-      tally.proxied(at, one, direct, await run(proxied, one))
-      tally.sharded(at, one, direct, await run(sharded, one))
+      const probe = makeProbe(one)
+      const direct = await run(plain, one, probe)
+      tally.proxied(at, one, direct, await run(proxied, one, probe))
+      tally.sharded(at, one, direct, await run(sharded, one, probe))
     }
     tally.print()
     expect(tally.wrong.slice(0, 10).join('\n\n')).toBe('')

@@ -143,6 +143,23 @@ export const sessionErrors = {
       'a statement with characters outside ASCII cannot be routed under client_encoding {encoding}',
     hint: 'SET client_encoding TO UTF8',
   },
+  SESSION_SQL_EXECUTE: {
+    sqlstate: '0A000',
+    message: 'EXECUTE of a statement that reads several shards is not supported',
+    hint: 'execute it by the protocol, as drivers do',
+  },
+  SESSION_STRINGS: {
+    sqlstate: '0A000',
+    message:
+      'a statement with a backslash cannot be routed while standard_conforming_strings is off',
+    hint: 'SET standard_conforming_strings TO on, or send the value as a parameter',
+  },
+  SESSION_SETTING_IN_REQUEST: {
+    sqlstate: '0A000',
+    message:
+      'statements behind one that changes what names or strings mean cannot be routed in the same request',
+    hint: 'send the SET, RESET, DISCARD or CREATE TEMPORARY in a request of its own',
+  },
   SESSION_SHARDS_DISAGREE: {
     sqlstate: 'XX000',
     message: 'shard {shard} answers with other columns than shard {first}',

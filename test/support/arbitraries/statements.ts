@@ -13,6 +13,8 @@ export interface Generated {
   readonly writes: boolean
   /** pinned: every sharded table has its key; scatter: one plain level without a key; else free. */
   readonly shape: 'pinned' | 'scatter' | 'free'
+  /** The table written. */
+  readonly target?: TableFacts
 }
 
 const shardedTables = tables.filter((table) => table.key)
@@ -199,7 +201,14 @@ function insert(choose: Chooser): Generated {
   const rows = choose.some(1, choose.chance(0.2) ? 3 : 1, () => rowOf(table, key(), choose))
   const returning = choose.chance(0.7) ? ' returning *' : ''
   const sql = `insert into ${table.name}${list} values ${rows.join(', ')}${returning}`
-  return { sql, parameters: scope.parameters.list, ordered: false, writes: true, shape: 'free' }
+  return {
+    sql,
+    parameters: scope.parameters.list,
+    ordered: false,
+    writes: true,
+    shape: 'free',
+    target: table,
+  }
 }
 
 function insertSelect(choose: Chooser): Generated {
@@ -210,7 +219,14 @@ function insertSelect(choose: Chooser): Generated {
   const where = conditions(scope, 'pinned', scope.text, choose)
   const key = table.key?.column ?? 'id'
   const sql = `insert into ${target.name} ("${target.columns[0]!.name}", id) select ${alias}."${key}", ${alias}.id from ${table.name} ${alias}${where} returning *`
-  return { sql, parameters: scope.parameters.list, ordered: false, writes: true, shape: 'free' }
+  return {
+    sql,
+    parameters: scope.parameters.list,
+    ordered: false,
+    writes: true,
+    shape: 'free',
+    target,
+  }
 }
 
 function assignment({ table }: Source, scope: Scope, choose: Chooser): string {
@@ -239,7 +255,14 @@ function change(choose: Chooser): Generated {
     ? `update ${table.name} ${alias} set ${set}${joined ? ' from kind' : ''}${where}${join}${returning}`
     : `delete from ${table.name} ${alias}${joined ? ' using kind' : ''}${where}${join}${returning}`
   const shape = pinned && table.key && !set.startsWith('"') ? 'pinned' : 'free'
-  return { sql, parameters: scope.parameters.list, ordered: false, writes: true, shape }
+  return {
+    sql,
+    parameters: scope.parameters.list,
+    ordered: false,
+    writes: true,
+    shape,
+    target: table,
+  }
 }
 
 const writers = [insert, insert, insertSelect, change, change]

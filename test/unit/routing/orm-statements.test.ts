@@ -56,7 +56,6 @@ const refusedThough: Record<string, string> = {
   'orm-025': 'the join compares with a column of a subquery, which is not followed',
   'orm-060': 'the archive is filled from a CTE, whose column is not followed',
   'orm-071': 'MERGE',
-  'orm-074': 'PREPARE itself goes anywhere; EXECUTE is routed',
 }
 
 function route(one: Recorded): { statement: PlannedStatement; plan: Plan } {
