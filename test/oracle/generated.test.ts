@@ -168,21 +168,25 @@ describe('generated statements over plain, proxied and sharded', () => {
     }
   })
 
-  it('answers as one PostgreSQL, or refuses', async () => {
-    const { plain, proxied, sharded, served } = oracle()
-    const tally = new Tally()
-    for (let at = 0; at < count; at++) {
-      const one = asked(new Chooser(seed + at * 7919))
-      const probe = makeProbe(one)
-      const direct = await run(plain, one, probe)
-      tally.proxied(at, one, direct, await run(proxied, one, probe))
-      tally.sharded(at, one, direct, await run(sharded, one, probe))
-    }
-    tally.print()
-    expect(tally.wrong.slice(0, 10).join('\n\n')).toBe('')
-    expect(served.program.stderr).not.toMatch(/internal error/i)
-    expect(tally.share('read pinned')).toBeGreaterThan(0.5)
-    expect(tally.share('read scatter')).toBeGreaterThan(0.3)
-    expect(tally.share('write pinned')).toBeGreaterThan(0.5)
-  })
+  it(
+    'answers as one PostgreSQL, or refuses',
+    async () => {
+      const { plain, proxied, sharded, served } = oracle()
+      const tally = new Tally()
+      for (let at = 0; at < count; at++) {
+        const one = asked(new Chooser(seed + at * 7919))
+        const probe = makeProbe(one)
+        const direct = await run(plain, one, probe)
+        tally.proxied(at, one, direct, await run(proxied, one, probe))
+        tally.sharded(at, one, direct, await run(sharded, one, probe))
+      }
+      tally.print()
+      expect(tally.wrong.slice(0, 10).join('\n\n')).toBe('')
+      expect(served.program.stderr).not.toMatch(/internal error/i)
+      expect(tally.share('read pinned')).toBeGreaterThan(0.5)
+      expect(tally.share('read scatter')).toBeGreaterThan(0.3)
+      expect(tally.share('write pinned')).toBeGreaterThan(0.5)
+    },
+    bySize(120_000, 3_600_000),
+  )
 })

@@ -106,6 +106,26 @@ function selectBody(
   return { sql: `select ${list} ${from}${where}`, ordered: false }
 }
 
+/** A subquery of the same key in the list or, as LATERAL, in FROM. */
+function nested(choose: Chooser): Generated {
+  const scope = scopeOf(choose, 'pinned', undefined, 1)
+  const { alias, table } = scope.sources[0]!
+  const family = tables.filter((one) => one.key?.type === table.key!.type)
+  const other = choose.chance(0.8) ? choose.pick(family) : tables.find((one) => !one.key)!
+  const { column } = table.key!
+  const where = conditions(scope, choose.chance(0.8) ? 'pinned' : 'free', scope.text, choose)
+  const equal =
+    other.key && choose.chance(0.8) ? `s."${other.key.column}" = ${alias}."${column}"` : 'true'
+  const aggregate = `select count(*) as c, max(s.id) as m from ${other.name} s where ${equal}`
+  const sql = choose.pick([
+    `select ${alias}.id, (select count(*) from ${other.name} s where ${equal}) from ${table.name} ${alias}${where}`,
+    `select ${alias}.id, l.* from ${table.name} ${alias} cross join lateral (${aggregate}) l${where}`,
+    `select ${alias}.id, l.* from ${table.name} ${alias} left join lateral (${aggregate} group by s.done) l on l.c > 1${where}`,
+    `select d.* from (select ${alias}.id, ${alias}."${column}" from ${table.name} ${alias}${where}) d`,
+  ])
+  return { sql, parameters: scope.parameters.list, ordered: false, writes: false, shape: 'free' }
+}
+
 function select(choose: Chooser, shape: Generated['shape']): Generated {
   const scope = scopeOf(choose, shape)
   const from = joinedFrom(scope, shape, choose)
@@ -200,7 +220,8 @@ function insert(choose: Chooser): Generated {
   const list = choose.chance(0.5) ? ` (${names})` : ''
   const rows = choose.some(1, choose.chance(0.2) ? 3 : 1, () => rowOf(table, key(), choose))
   const returning = choose.chance(0.7) ? ' returning *' : ''
-  const sql = `insert into ${table.name}${list} values ${rows.join(', ')}${returning}`
+  const conflict = choose.chance(0.2) ? ' on conflict do nothing' : ''
+  const sql = `insert into ${table.name}${list} values ${rows.join(', ')}${conflict}${returning}`
   return {
     sql,
     parameters: scope.parameters.list,
@@ -273,7 +294,7 @@ export function statement(choose: Chooser): Generated {
   if (kind < 8) return select(choose, 'scatter')
   if (kind < 12) return select(choose, 'free')
   if (kind === 12) return combined(choose)
-  if (kind === 13) return withCte(choose)
+  if (kind === 13) return choose.chance(0.5) ? withCte(choose) : nested(choose)
   if (kind === 14) return choose.chance(0.5) ? recursive(choose) : tableFree(choose)
   return choose.pick(writers)(choose)
 }
