@@ -52,6 +52,8 @@ export class FanOut {
   #count = 0n
   #counted = false
   #left: number
+  /** ParseComplete and BindComplete that the client has. */
+  #opened = 0
   readonly #lost: number[] = []
 
   constructor(parts: readonly FanOutPart[], output: RelayOutput, options: FanOutOptions) {
@@ -99,7 +101,16 @@ export class FanOut {
   }
 
   lead(part: Part, buffer: Buffer, start: number, end: number): void {
-    if (this.#options.hidesParse && buffer[start] === backend.parseComplete) return
+    const tag = buffer[start] as number
+    if (this.#options.hidesParse && tag === backend.parseComplete) return
+    if (tag === backend.parseComplete || tag === backend.bindComplete) {
+      // the first of any part: rows of another may not come before it
+      if (++part.opened > this.#opened && !this.#error) {
+        this.#opened = part.opened
+        this.#output.forward(buffer, start, end)
+      }
+      return
+    }
     if (part.isLead && !this.#error) this.#output.forward(buffer, start, end)
   }
 
@@ -152,6 +163,8 @@ class Part implements ServerReceiver {
   readonly wholeRows = true
   readonly shard: number
   readonly isLead: boolean
+  /** ParseComplete and BindComplete that came. */
+  opened = 0
   readonly #whole: FanOut
   readonly #part: FanOutPart
   #preludeLeft: number

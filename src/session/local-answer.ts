@@ -54,10 +54,13 @@ function answerTransaction(
     return { tag: /^\s*start/i.test(sql) ? 'START TRANSACTION' : 'BEGIN' }
   }
   if (effect?.kind !== 'commit' && effect?.kind !== 'rollback') return undefined
-  if (transaction.phase !== 'pending' || effect.chain || held.size > 0) return undefined
-  transaction.end(effect.kind === 'commit')
+  // no server has heard of it, or none is left of it: it may have failed for want of one
+  const isNowhere = transaction.phase === 'pending' || transaction.phase === 'failed'
+  if (!isNowhere || effect.chain || held.size > 0) return undefined
+  const commits = effect.kind === 'commit' && transaction.phase === 'pending'
+  transaction.end(commits)
   core.figures.transactions++
-  return { tag: effect.kind === 'commit' ? 'COMMIT' : 'ROLLBACK' }
+  return { tag: commits ? 'COMMIT' : 'ROLLBACK' }
 }
 
 function answerDeallocate(core: SessionCore, name: string | null): LocalAnswer | undefined {

@@ -41,7 +41,10 @@ export function runSimpleQuery(
     const local = only && answerLocally(core, only, text)
     if (local) return core.answer(simpleFrames(local))
     if (core.isSharded) runSharded(core, sharded, query, only, frame)
-    else relay(core, 0, requestRole(core, query.statements), query, frame)
+    else if (core.transaction.failedByUs) {
+      // the server may think the transaction sound, and would go on with it
+      if (!only || !sharded.runControl(only, text, frame)) throw engineError('SESSION_ABORTED')
+    } else relay(core, 0, requestRole(core, query.statements), query, frame)
     repeatable(core, sharded, text, frame)
   } catch (error) {
     core.fail(error as EngineError)

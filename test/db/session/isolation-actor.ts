@@ -84,7 +84,7 @@ export class Actor {
     if (dice < 11) return this.#vanish()
     if (dice < 13) await this.#patiently(() => this.#ask(`select pg_sleep(${HOLD_MS / 1000})`))
     if (dice < 25) await this.#setMemory()
-    await this.#transaction(turn)
+    while (!(await this.#transaction(turn)));
   }
 
   /** In one of the three ways. */
@@ -103,7 +103,8 @@ export class Actor {
     }
   }
 
-  async #transaction(turn: number): Promise<void> {
+  /** False when no server came free in time, and nothing was done. */
+  async #transaction(turn: number): Promise<boolean> {
     await this.#client.query('begin')
     try {
       const first = await this.#look()
@@ -123,10 +124,12 @@ export class Actor {
       await this.#ask(commits ? 'commit' : 'rollback')
       if (commits) this.committed.push(turn)
       this.counts.transactions++
+      return true
     } catch (error) {
       if (codeOf(error) !== '53300') throw error
       this.counts.timeouts++
       await this.#client.query('rollback')
+      return false
     }
   }
 
@@ -153,9 +156,16 @@ export class Actor {
       () => 'slept',
       (error: unknown) => codeOf(error),
     )
-    await new Promise((resolve) => setTimeout(resolve, this.#random(20)))
-    await sendCancel(this.#client, this.#served.port)
-    const end = await sleep
+    let end: string | undefined
+    // a cancel that arrives before the server has begun is lost, as it is without a proxy
+    while (end === undefined) {
+      await new Promise((resolve) => setTimeout(resolve, this.#random(20)))
+      await sendCancel(this.#client, this.#served.port)
+      const pause = new Promise<undefined>((resolve) => {
+        setTimeout(() => resolve(undefined), 300)
+      })
+      end = await Promise.race([sleep, pause])
+    }
     if (end === '57014') this.counts.cancels++
     else if (end === '53300') this.counts.timeouts++
     else this.faults.push(`${this.tag}: a cancelled statement ended with ${end}`)

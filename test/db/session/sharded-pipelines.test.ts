@@ -147,6 +147,55 @@ describe('pipelines over shards', () => {
     },
   )
 
+  it.each(['outside', 'inside'])(
+    'describe first and bind for all shards, %s a transaction',
+    async (where) => {
+      const state = where === 'inside' ? 'Z T' : 'Z I'
+      if (where === 'inside') await client.query('begin').answers()
+      for (let i = 0; i < 9; i++) {
+        client.heard.length = 0
+        client.parse(`a${i}`, 'select id from item where v <> $1').describe('S', `a${i}`)
+        client.flush().send()
+        await client.until((one) => one === 'T')
+        const heard = await client
+          .bind(`a${i}`, `shard ${i % SHARDS}`)
+          .execute()
+          .sync()
+          .answers()
+        const rows = [0, 1, 2].filter((id) => id !== i % SHARDS).map((id) => `D ${id}`)
+        expect(heard[0]).toBe('2')
+        expect(heard.slice(1, 3).sort()).toEqual(rows)
+        expect(heard.slice(3)).toEqual(['C SELECT 2', state])
+      }
+      client.heard.length = 0
+      client.parse('bad', 'select 1 / (id - 1) from item').describe('S', 'bad').flush().send()
+      await client.until((one) => one === 'T')
+      const failed = await client.bind('bad').execute().sync().answers()
+      expect(failed.slice(-2)).toEqual([
+        'E 22012 division by zero',
+        where === 'inside' ? 'Z E' : 'Z I',
+      ])
+      if (where === 'inside')
+        expect(await client.query('commit').answers()).toEqual(['C ROLLBACK', 'Z I'])
+      expect(await client.query('select id from item where id < 0').answers()).toEqual([
+        'T',
+        'C SELECT 0',
+        'Z I',
+      ])
+    },
+  )
+
+  it('describe COMMIT first, and run it over shards', async () => {
+    client.query('begin')
+    for (const shard of [0, 1])
+      client.parse('', INSERT).bind('', key(shard), 10, 'w').execute().sync()
+    await client.answers(3)
+    client.parse('c', 'commit').describe('S', 'c').flush().send()
+    await client.until((one) => one === 'n')
+    expect(await client.bind('c').execute().sync().answers()).toEqual(['2', 'C COMMIT', 'Z I'])
+    expect(await ids()).toEqual([[0, 10], [1, 10], [2]])
+  })
+
   it('describe, flush, bind and flush again before the Sync', async () => {
     client.parse('s', SELECT).describe('S', 's').flush().send()
     await client.until((one) => one === 'T')
