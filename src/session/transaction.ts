@@ -156,9 +156,12 @@ export class Transaction {
 
   #afterSet(name: string, value: string | null): Settings {
     const key = name.toLowerCase()
-    if (value !== null) return this.settings.with(key, value)
+    // another session user has no role yet
+    const settings =
+      key === 'session_authorization' ? this.settings.without('role') : this.settings
+    if (value !== null) return settings.with(key, value)
     const initial = this.startup.values.get(key)
-    return initial === undefined ? this.settings.without(key) : this.settings.with(key, initial)
+    return initial === undefined ? settings.without(key) : settings.with(key, initial)
   }
 
   #lastSavepoint(name: string): number {
