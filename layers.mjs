@@ -22,7 +22,7 @@ export const rooms = {
   pool: ['server', 'topology', 'metrics', 'base', 'errors'],
   pubsub: ['server', 'topology', 'metrics', 'base', 'errors'],
   copy: ['plan', 'sharding', 'base', 'errors'],
-  load: ['copy', 'pg', 'sharding', 'datum', 'base', 'errors'], // copy-shard: files into shards
+  load: ['executor', 'setup', 'copy', 'pg', 'sharding', 'datum', 'base', 'errors'], // copy-shard: files into shards; of executor only two-phase commit
   replication: ['pg', 'server', 'catalog', 'datum', 'wire', 'base', 'errors'],
   client: ['pg', 'topology', 'base', 'errors'], // createBalancedPool
   bench: ['client', 'server', 'pg', 'topology', 'wire', 'metrics', 'base', 'errors'],

@@ -4,6 +4,9 @@ import { BaseCommand } from '../src/cli/base-command.js'
 import { findShards, renderLoad, watchLoad } from '../src/cli/copy-shard-io.js'
 import { configFlags, keyTypeFlag } from '../src/cli/flags.js'
 
+/** Exit code: rows were left out. */
+const PARTLY_DONE = 6
+
 const compressions = ['auto', 'none', 'gzip', 'zstd'] as const
 
 export default class CopyShard extends BaseCommand {
@@ -77,9 +80,31 @@ export default class CopyShard extends BaseCommand {
       min: 1,
       max: 64,
       default: 1,
-      description: 'files loaded side by side, each with a connection per shard',
+      description:
+        'files, or stretches of one file, loaded side by side, each with a connection per shard',
     }),
     'max-rate': Flags.string({ description: 'most bytes a second: 500kB, 20MB' }),
+    'batch-size': Flags.string({
+      exclusive: ['single-transaction', 'dry-run'],
+      description: 'bytes of the input between two commits (64MB)',
+    }),
+    resume: Flags.boolean({
+      exclusive: ['single-transaction', 'dry-run'],
+      description: 'go on behind what an earlier run of the same load has committed',
+    }),
+    'on-error': Flags.string({
+      options: ['stop', 'reject'],
+      default: 'stop',
+      description: 'what a row at fault does: end the load, or go to --reject-file',
+    }),
+    'reject-file': Flags.string({
+      exclusive: ['single-transaction', 'dry-run'],
+      description: 'where rows at fault go as they were; FILE.reasons says why',
+    }),
+    'single-transaction': Flags.boolean({
+      exclusive: ['dry-run'],
+      description: 'all rows on all shards or none, by two-phase commit (needs pgshard setup)',
+    }),
     'dry-run': Flags.boolean({ description: 'only count: rows per shard and skew' }),
     verify: Flags.boolean({
       exclusive: ['dry-run'],
@@ -93,12 +118,13 @@ export default class CopyShard extends BaseCommand {
     const { loadJson } = await import('../src/load/load-report.js')
     const shards = await findShards(flags)
     const board = this.progress()
-    using interrupt = this.interruptible('with a rollback')
-    const watch = watchLoad(board, flags.table, interrupt.soft)
+    using interrupt = this.interruptible('with a rollback of the batch')
+    const watch = watchLoad(board, flags.table, interrupt.soft, (line) => this.note(line))
     try {
       const report = await copyShard(args.file, flags, shards, watch)
       watch.finish()
       this.log(renderLoad(report).trimEnd())
+      if ((report.inRejectFile ?? 0) > 0) process.exitCode = PARTLY_DONE
       return loadJson(report)
     } finally {
       board.close()

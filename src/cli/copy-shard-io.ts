@@ -38,11 +38,17 @@ export interface LoadBar {
   readonly signal: AbortSignal
   onStart(totalBytes: number | undefined): void
   onProgress(readBytes: number, rows: number): void
+  note(line: string): void
   finish(): void
 }
 
 /** Progress by the bytes read, with rows behind. */
-export function watchLoad(board: ProgressBoard, label: string, signal: AbortSignal): LoadBar {
+export function watchLoad(
+  board: ProgressBoard,
+  label: string,
+  signal: AbortSignal,
+  note: (line: string) => void,
+): LoadBar {
   let bar: ProgressBar | undefined
   let bytes = 0
   let rows = 0
@@ -58,6 +64,7 @@ export function watchLoad(board: ProgressBoard, label: string, signal: AbortSign
       rows += moreRows
       bar?.update(bytes, extra())
     },
+    note,
     finish: () => bar?.finish(extra()),
   }
 }
@@ -74,6 +81,16 @@ interface LoadNumbers {
   readonly elapsedMs: number
   readonly isReference: boolean
   readonly isDryRun: boolean
+  readonly rejectedTo?: string
+  readonly inRejectFile?: number
+}
+
+/** Where rejected rows are: in the file, or nowhere because a trigger left them out. */
+function whyRejected({ rejected, rejectedTo, inRejectFile = 0 }: LoadNumbers): string {
+  if (rejectedTo === undefined) return 'left out by triggers of the servers'
+  const silent = rejected - inRejectFile
+  const others = silent > 0 ? `, ${formatCount(silent)} left out by triggers of the servers` : ''
+  return `${formatCount(inRejectFile)} in ${rejectedTo}${others}`
 }
 
 /** The table at the end, which adds up. */
@@ -94,6 +111,6 @@ export function renderLoad(report: LoadNumbers): string {
   if (report.isDryRun)
     return `${table}\nread ${formatCount(read)}, nothing written; skew ${skew.toFixed(2)} (largest shard over the mean), ${duration}\n`
   const everywhere = report.isReference ? ` (on each of ${shards.length} shards)` : ''
-  const dropped = rejected > 0 ? ' (left out by triggers of the servers)' : ''
+  const dropped = rejected > 0 ? ` (${whyRejected(report)})` : ''
   return `${table}\nread ${formatCount(read)} = written ${formatCount(written)}${everywhere} + rejected ${formatCount(rejected)}${dropped}, ${duration}\n`
 }

@@ -2,6 +2,7 @@
  * What the splitters of the three formats share: the row that they lend, and who takes it.
  * No object per row: one `RowKey` a splitter, overwritten for each row.
  */
+import type { EngineError } from '../errors/engine-error.js'
 
 /** Which table and columns the data is for. */
 export interface CopyLayout {
@@ -37,6 +38,8 @@ export interface RowSink {
   header(bytes: Buffer, start: number, end: number): void
   /** One row with its line end. The last row of the data may have none. */
   row(bytes: Buffer, start: number, end: number, key: RowKey): void
+  /** A row of text or csv that ends before its key. Absent: the error is thrown. */
+  bad?(error: EngineError, bytes: Buffer, start: number, end: number, line: number): void
 }
 
 export interface RowSplitter {

@@ -229,22 +229,26 @@ export abstract class LineSplitter implements RowSplitter {
       sink.header(bytes, start, end)
     } else {
       this.key.line = this.line
-      if (this.keyIndex >= 0) this.#readKey(bytes, start, contentEnd)
-      sink.row(bytes, start, this.ended ? contentEnd : end, this.key)
+      const rowEnd = this.ended ? contentEnd : end
+      const failure = this.keyIndex >= 0 ? this.#readKey(bytes, start, contentEnd) : undefined
+      if (failure === undefined) sink.row(bytes, start, rowEnd, this.key)
+      else if (sink.bad === undefined) throw failure
+      else sink.bad(failure, bytes, start, rowEnd, this.line)
     }
     this.innerLines = 0
     this.startRow()
   }
 
-  #readKey(bytes: Buffer, start: number, end: number): void {
+  #readKey(bytes: Buffer, start: number, end: number): EngineError | undefined {
     if (!this.locateKey(bytes, start, end)) {
       const column = this.layout.columns[this.countColumns(bytes, start, end)] ?? ''
-      throw withWhere(
+      return withWhere(
         engineError('COPY_MISSING_DATA', { column }),
         this.#whereRow(bytes, start, end),
       )
     }
     if (this.#convert !== undefined && this.key.kind === 'value') this.#convert(this.key)
+    return undefined
   }
 
   #whereRow(bytes: Buffer, start: number, end: number): string {

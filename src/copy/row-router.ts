@@ -3,7 +3,7 @@
  * Chunks, rows and per-shard buffers lie in one arena, because a move inside one typed array (copyWithin) is the only copy
  * in JavaScript that costs no allocation. Pure: what is done with a batch is the caller's; after an error nothing more comes.
  */
-import { engineError, isEngineError, withWhere } from '../errors/engine-error.js'
+import { type EngineError, engineError, isEngineError, withWhere } from '../errors/engine-error.js'
 import type { KeyPlacer } from '../sharding/key-placer.js'
 import type { CopyOptions } from './copy-options.js'
 import {
@@ -35,6 +35,14 @@ export interface RowRouterOptions {
   /** Absent: a reference table, every row goes to every shard. */
   readonly placer?: KeyPlacer
   readonly onBatch: OnBatch
+  /** Rows only: neither header, signature nor trailer is given out. */
+  readonly isBare?: boolean
+  /** By shard: so many rows of the data it has already. */
+  readonly skip?: readonly number[]
+  /** Each row as it is taken for a shard: its length, its last line, how many lines it has. Before its bytes are given out. */
+  readonly onRow?: (shard: number, length: number, line: number, lines: number) => void
+  /** A row that cannot be placed is shown here (borrowed) and left out, instead of ending the load. */
+  readonly onBad?: (error: EngineError, row: Buffer, line: number) => void
 }
 
 export class RowRouter implements RowSink {
@@ -42,6 +50,8 @@ export class RowRouter implements RowSink {
   rows = 0
   readonly rowsPerShard: number[]
   readonly bytesPerShard: number[]
+  /** For the splitter: a row that has no key. */
+  readonly bad?: NonNullable<RowSink['bad']>
   readonly #options: RowRouterOptions
   readonly #splitter: RowSplitter
   readonly #placer: KeyPlacer | undefined
@@ -55,6 +65,9 @@ export class RowRouter implements RowSink {
   readonly #begins: number[]
   readonly #fills: number[]
   readonly #batchRows: number[]
+  /** A reference table whose shards have come differently far. */
+  readonly #isApart: boolean
+  #lastLine = 0
 
   constructor(options: RowRouterOptions) {
     const { layout, placer, shardCount } = options
@@ -66,7 +79,9 @@ export class RowRouter implements RowSink {
     this.#splitter = makeRowSplitter(options.options, placer === undefined ? keyless : layout)
     this.#isBinary = options.options.format === 'binary'
     this.#skipsBadKeys = options.options.onError === 'ignore'
-    const lanes = placer === undefined ? 1 : shardCount
+    this.#isApart = placer === undefined && options.skip !== undefined
+    const lanes = placer === undefined && !this.#isApart ? 1 : shardCount
+    if (options.onBad !== undefined) this.bad = (...bad) => this.#reject(...bad)
     this.#begins = Array.from({ length: lanes }, (_, lane) => INPUT_BYTES + lane * BATCH_BYTES)
     this.#fills = [...this.#begins]
     this.#batchRows = this.#begins.map(() => 0)
@@ -97,7 +112,7 @@ export class RowRouter implements RowSink {
   finish(): void {
     this.#splitInput()
     this.#orFlush(() => this.#splitter.finish(this))
-    if (this.#isBinary) this.#appendToAll(BINARY_TRAILER, 0, 2)
+    if (this.#isBinary && this.#options.isBare !== true) this.#appendToAll(BINARY_TRAILER, 0, 2)
     this.flush()
   }
 
@@ -108,15 +123,52 @@ export class RowRouter implements RowSink {
 
   /** For the splitter. */
   header(bytes: Buffer, start: number, end: number): void {
-    this.#appendToAll(bytes, start, end)
+    this.#lastLine = this.line
+    if (this.#options.isBare !== true) this.#appendToAll(bytes, start, end)
   }
 
   /** For the splitter. */
   row(bytes: Buffer, start: number, end: number, key: RowKey): void {
     const lane = this.#placer === undefined ? 0 : this.#place(key, bytes, start, end)
+    if (lane < 0) return
     this.rows++
+    const lines = key.line - this.#lastLine
+    this.#lastLine = key.line
+    const last = this.#isApart ? this.#begins.length - 1 : lane
+    for (let to = lane; to <= last; to++) this.#take(to, bytes, start, end, key.line, lines)
+  }
+
+  #take(
+    lane: number,
+    bytes: Buffer,
+    start: number,
+    end: number,
+    line: number,
+    lines: number,
+  ): void {
+    const { skip, onRow } = this.#options
+    if (skip !== undefined && this.rows <= (skip[lane] as number)) return
+    if (onRow !== undefined) this.#tell(onRow, lane, end - start, line, lines)
     if (this.#append(lane, bytes, start, end))
       this.#batchRows[lane] = (this.#batchRows[lane] as number) + 1
+  }
+
+  #tell(
+    onRow: NonNullable<RowRouterOptions['onRow']>,
+    lane: number,
+    length: number,
+    line: number,
+    lines: number,
+  ): void {
+    const isShared = this.#placer === undefined && !this.#isApart
+    const last = isShared ? this.#options.shardCount - 1 : lane
+    for (let shard = lane; shard <= last; shard++) onRow(shard, length, line, lines)
+  }
+
+  #reject(error: EngineError, bytes: Buffer, start: number, end: number, line: number): void {
+    this.rows++
+    this.#lastLine = line
+    this.#options.onBad?.(error, bytes.subarray(start, end), line)
   }
 
   #splitInput(): void {
@@ -147,7 +199,19 @@ export class RowRouter implements RowSink {
       if (key.kind === 'null') return placer.ofNull()
       throw engineError('COPY_KEY_DEFAULT')
     } catch (error) {
+      if (this.bad === undefined) return this.#misplaced(error, key, bytes, start, end)
+      return this.#misplacedOrBad(error, key, bytes, start, end)
+    }
+  }
+
+  /** -1: the row was rejected. */
+  #misplacedOrBad(error: unknown, key: RowKey, bytes: Buffer, start: number, end: number): number {
+    try {
       return this.#misplaced(error, key, bytes, start, end)
+    } catch (reason) {
+      if (!isEngineError(reason)) throw reason
+      this.#reject(reason, bytes, start, end, key.line)
+      return -1
     }
   }
 
@@ -217,7 +281,7 @@ export class RowRouter implements RowSink {
 
   #give(lane: number, bytes: Buffer, rows: number): void {
     const { onBatch, shardCount } = this.#options
-    const isShared = this.#placer === undefined
+    const isShared = this.#placer === undefined && !this.#isApart
     const last = isShared ? shardCount - 1 : lane
     for (let shard = isShared ? 0 : lane; shard <= last; shard++) {
       this.rowsPerShard[shard] = (this.rowsPerShard[shard] as number) + rows

@@ -3,10 +3,12 @@ import { engineError } from '../errors/engine-error.js'
 import { makeShardMap } from '../sharding/shard-map.js'
 import type { ShardingConfig } from '../sharding/sharded-table.js'
 import type { CopyTable } from './copy-target.js'
-import { type LoadPlacement, type LoadWatch, loadCopy } from './load-copy.js'
+import { loadBatches } from './load-batches.js'
+import { type LoadRequest, type LoadWatch, loadCopy } from './load-copy.js'
 import { dialectOf, formatOf, placeByColumn, splitNames } from './load-options.js'
+import type { LoadPlacement } from './load-placement.js'
 import type { LoadReport } from './load-report.js'
-import { type Compression, listInputs } from './open-input.js'
+import { type Compression, type CopyInput, listInputs } from './open-input.js'
 
 /** The flags as oclif gives them; absent ones are undefined. */
 export interface CopyShardFlags {
@@ -26,6 +28,11 @@ export interface CopyShardFlags {
   readonly 'max-rate'?: string | undefined
   readonly 'dry-run': boolean
   readonly verify: boolean
+  readonly resume: boolean
+  readonly 'single-transaction': boolean
+  readonly 'on-error': string
+  readonly 'reject-file'?: string | undefined
+  readonly 'batch-size'?: string | undefined
   readonly 'sharding-key'?: string | undefined
   readonly 'key-type'?: string | undefined
   readonly map?: string | undefined
@@ -34,13 +41,19 @@ export interface CopyShardFlags {
 export interface CopyShardWatch extends LoadWatch {
   /** Bytes of all inputs on disk; undefined with standard input. */
   onStart(totalBytes: number | undefined): void
+  note(line: string): void
+}
+
+interface ShardChoice {
+  readonly urls: readonly string[]
+  readonly sharding?: ShardingConfig
 }
 
 /** Loads `files` into the shards at `urls`; `sharding` absent: by --sharding-key. */
 export async function copyShard(
   files: readonly string[],
   flags: CopyShardFlags,
-  shards: { readonly urls: readonly string[]; readonly sharding?: ShardingConfig },
+  shards: ShardChoice,
   watch: CopyShardWatch,
 ): Promise<LoadReport> {
   const inputs = await listInputs(files)
@@ -49,24 +62,54 @@ export async function copyShard(
     ? undefined
     : sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0)
   watch.onStart(total)
-  const maxBytesPerSec = readRate(flags['max-rate'])
-  const columns = splitNames(flags.columns ?? [])
-  return await loadCopy(
+  const request = requestOf(files, inputs, flags, shards)
+  if (flags['dry-run'] || flags['single-transaction']) return await loadCopy(request, watch)
+  const rejectPath = rejectPathOf(flags)
+  return await loadBatches(
     {
-      inputs,
-      compression: flags.compression,
-      urls: shards.urls,
-      table: flags.table,
-      options: optionsOf(files, flags),
-      jobs: flags.jobs,
-      isDryRun: flags['dry-run'],
-      verifies: flags.verify,
-      placementOf: (table) => placementOf(table, flags, shards),
-      ...(columns.length === 0 ? {} : { columns }),
-      ...(maxBytesPerSec === undefined ? {} : { maxBytesPerSec }),
+      ...request,
+      isResume: flags.resume,
+      batchBytes: readSize(flags['batch-size'], '--batch-size') ?? BATCH_BYTES,
+      ...(rejectPath === undefined ? {} : { rejectPath }),
     },
     watch,
   )
+}
+
+/** So much of the input is loaded between two commits. */
+const BATCH_BYTES = 64e6
+
+function rejectPathOf(flags: CopyShardFlags): string | undefined {
+  const path = flags['reject-file']
+  if (flags['on-error'] === 'stop' && path !== undefined)
+    throw engineError('USAGE', { message: '--reject-file needs --on-error reject' })
+  if (flags['on-error'] === 'reject' && path === undefined)
+    throw engineError('USAGE', { message: '--on-error reject needs --reject-file' })
+  return path
+}
+
+function requestOf(
+  files: readonly string[],
+  inputs: readonly CopyInput[],
+  flags: CopyShardFlags,
+  shards: ShardChoice,
+): LoadRequest {
+  const maxBytesPerSec = readSize(flags['max-rate'], '--max-rate')
+  const columns = splitNames(flags.columns ?? [])
+  return {
+    inputs,
+    compression: flags.compression,
+    urls: shards.urls,
+    table: flags.table,
+    options: optionsOf(files, flags),
+    jobs: flags.jobs,
+    isDryRun: flags['dry-run'],
+    verifies: flags.verify,
+    isTwoPhase: flags['single-transaction'],
+    placementOf: (table) => placementOf(table, flags, shards),
+    ...(columns.length === 0 ? {} : { columns }),
+    ...(maxBytesPerSec === undefined ? {} : { maxBytesPerSec }),
+  }
 }
 
 function optionsOf(files: readonly string[], flags: CopyShardFlags) {
@@ -84,11 +127,7 @@ function optionsOf(files: readonly string[], flags: CopyShardFlags) {
   })
 }
 
-function placementOf(
-  table: CopyTable,
-  flags: CopyShardFlags,
-  shards: { readonly urls: readonly string[]; readonly sharding?: ShardingConfig },
-): LoadPlacement {
+function placementOf(table: CopyTable, flags: CopyShardFlags, shards: ShardChoice): LoadPlacement {
   if (shards.sharding === undefined) {
     const column = flags['sharding-key']
     if (column === undefined)
@@ -110,15 +149,15 @@ function placementOf(
 
 const units: Readonly<Record<string, number>> = { '': 1, b: 1, kb: 1e3, mb: 1e6, gb: 1e9 }
 
-/** `500kB`, `20MB`, `1000`: bytes a second. */
-function readRate(text: string | undefined): number | undefined {
+/** `500kB`, `20MB`, `1000`: bytes, or bytes a second. */
+function readSize(text: string | undefined, flag: string): number | undefined {
   if (text === undefined) return undefined
   const [, number, unit] = /^(\d+(?:\.\d+)?) ?([kmg]?b?)(?:\/s)?$/i.exec(text.trim()) ?? []
   const factor = units[(unit ?? '?').toLowerCase()]
-  const rate = Number(number) * (factor ?? Number.NaN)
-  if (!(rate > 0))
+  const size = Number(number) * (factor ?? Number.NaN)
+  if (!(size > 0))
     throw engineError('USAGE', {
-      message: `--max-rate "${text}" is not a number of bytes, such as 20MB`,
+      message: `${flag} "${text}" is not a number of bytes, such as 20MB`,
     })
-  return rate
+  return size
 }

@@ -7,20 +7,15 @@ import type { CopyOptions } from '../copy/copy-options.js'
 import { engineError, toEngineError } from '../errors/engine-error.js'
 import { adminQuery, closePg } from '../pg/admin-query.js'
 import { connectPg } from '../pg/connect.js'
-import type { KeyPlacer } from '../sharding/key-placer.js'
+import { LoadCommit } from './commit-two-phase.js'
 import { type CopyTable, readCopyTable, tableSql } from './copy-target.js'
 import type { LaneOptions } from './lane-options.js'
 import { nothingChanged } from './load-failure.js'
 import { LaneCounts, loadInput } from './load-lane.js'
+import type { LoadPlacement } from './load-placement.js'
 import type { LoadReport } from './load-report.js'
 import type { Compression, CopyInput } from './open-input.js'
 import { ShardWriters } from './shard-writers.js'
-
-/** Where rows go: by key, to every shard, or all to one. */
-export type LoadPlacement =
-  | { readonly kind: 'sharded'; readonly placer: KeyPlacer }
-  | { readonly kind: 'reference' }
-  | { readonly kind: 'unsharded'; readonly shard: number }
 
 export interface LoadRequest {
   readonly inputs: readonly CopyInput[]
@@ -34,6 +29,8 @@ export interface LoadRequest {
   readonly jobs: number
   readonly isDryRun: boolean
   readonly verifies: boolean
+  /** Commit by two-phase commit; needs `pgshard setup`, and one job. */
+  readonly isTwoPhase?: boolean
   readonly maxBytesPerSec?: number
   /** Asked once, with the table as it is on the first shard. */
   readonly placementOf: (table: CopyTable) => LoadPlacement
@@ -45,6 +42,8 @@ export interface LoadWatch {
   readonly signal: AbortSignal
   /** Since the last call: bytes read of the inputs, rows split. */
   onProgress(readBytes: number, rows: number): void
+  /** A line for the user. */
+  note?(line: string): void
 }
 
 /** @throws the first failure; nothing was committed unless it is COPY_COMMIT_PARTIAL */
@@ -76,7 +75,7 @@ export async function loadCopy(request: LoadRequest, watch: LoadWatch): Promise<
   }
 }
 
-async function describeTable(request: LoadRequest): Promise<CopyTable> {
+export async function describeTable(request: LoadRequest): Promise<CopyTable> {
   const client = await connectPg(request.urls[0] as string)
   try {
     return await readCopyTable(client, request.table, 0)
@@ -128,10 +127,16 @@ class Load {
       for (const input of queue) await loadInput(input, this.#lane, undefined, this.#counts)
       return
     }
+    const urls = this.#targets.map((shard) => this.#request.urls[shard] as string)
+    const twoPhase =
+      this.#request.isTwoPhase === true && urls.length > 1
+        ? await LoadCommit.open(urls, this.#watch.clock)
+        : undefined
     try {
       await this.#fill(queue)
       const before = this.#request.verifies ? await this.#countRows() : undefined
-      await this.#commit()
+      if (twoPhase === undefined) await this.#commit()
+      else await this.#commitTwoPhase(twoPhase)
       if (before !== undefined) await this.#verify(before)
     } catch (error) {
       await Promise.all(this.#writers.map((writers) => writers.rollbackAll()))
@@ -200,6 +205,20 @@ class Load {
     }
   }
 
+  async #commitTwoPhase(twoPhase: LoadCommit): Promise<void> {
+    for (const { clients } of this.#writers) {
+      try {
+        const pending = await twoPhase.commit(clients)
+        if (pending.length > 0)
+          this.#watch.note?.(
+            `committed; shards ${pending.join(', ')} could not be told yet and are brought to it by recovery (serve, or the next --single-transaction)`,
+          )
+      } catch (error) {
+        throw nothingChanged(error)
+      }
+    }
+  }
+
   /** Rows that others see now, by shard: our own are not committed yet. */
   async #countRows(): Promise<number[]> {
     const counted: number[] = []
@@ -241,7 +260,7 @@ const label = (lane: number, shard: number, lanes: number): string =>
   lanes === 1 ? String(shard) : `${shard} (job ${lane + 1})`
 
 /** A pause that keeps the mean rate below the limit. */
-function makePace(maxBytesPerSec: number | undefined, watch: LoadWatch) {
+export function makePace(maxBytesPerSec: number | undefined, watch: LoadWatch) {
   if (maxBytesPerSec === undefined) return async () => undefined
   const { clock, signal } = watch
   const startedMs = clock.monotonicMs()

@@ -9,8 +9,8 @@ import { engineError } from '../errors/engine-error.js'
 import { checkColumns, copySql } from './copy-target.js'
 import type { LaneOptions } from './lane-options.js'
 import { placeFailure } from './load-failure.js'
-import { type CopyInput, peek, readChunks } from './open-input.js'
-import { findHeader, readHeader } from './read-header.js'
+import { type CopyInput, readChunks } from './open-input.js'
+import { columnsOf, layoutOf } from './part-data.js'
 import type { ShardWriters } from './shard-writers.js'
 
 /** Counts of one lane; by index of the shard. */
@@ -32,9 +32,6 @@ export class LaneCounts {
     }
   }
 }
-
-/** Bytes that a header may take; longer ones are no header. */
-const HEADER_BYTES = 1 << 20
 
 /** Loads one input. Without writers nothing is sent, only counted. @throws the failure, with file and line */
 export async function loadInput(
@@ -58,40 +55,6 @@ export async function loadInput(
     throw await placeFailure(error, { input, lane, layout, shard: writers?.failedShard })
   } finally {
     await chunks.return(undefined)
-  }
-}
-
-async function columnsOf(
-  input: CopyInput,
-  lane: LaneOptions,
-  unpacked: AsyncGenerator<Buffer>,
-): Promise<{ columns: readonly string[]; chunks: AsyncGenerator<Buffer> }> {
-  if (lane.columns !== undefined) return { columns: lane.columns, chunks: unpacked }
-  if (lane.options.header === 'none')
-    return { columns: lane.table.columns.map(({ name }) => name), chunks: unpacked }
-  let header: Buffer | undefined
-  const isEnough = (head: Buffer) => {
-    header = findHeader(lane.options, head)
-    return header !== undefined || head.length > HEADER_BYTES
-  }
-  const { head, rest } = await peek(unpacked, 1, isEnough)
-  // A file of one line without its line end.
-  header ??= head.length <= HEADER_BYTES ? head : undefined
-  if (header === undefined || header.length === 0)
-    throw engineError('COPY_HEADER_EMPTY', { name: input.name })
-  return { columns: readHeader(lane.options, header, input.name), chunks: rest }
-}
-
-function layoutOf(lane: LaneOptions, columns: readonly string[]): CopyLayout {
-  const { placer, table } = lane
-  const keyIndex = placer === undefined ? -1 : columns.indexOf(placer.table.column)
-  const keyType = table.columns.find(({ name }) => name === placer?.table.column)?.type
-  return {
-    table: table.name,
-    columns,
-    serverMajor: table.serverMajor,
-    keyIsText: keyType === undefined || /^(text|character)/.test(keyType),
-    ...(keyIndex < 0 ? {} : { keyIndex }),
   }
 }
 

@@ -5,7 +5,7 @@ import type { KeyType } from '../datum/key-type.js'
 import { engineError } from '../errors/engine-error.js'
 import { makeKeyPlacer } from '../sharding/key-placer.js'
 import type { CopyTable } from './copy-target.js'
-import type { LoadPlacement } from './load-copy.js'
+import type { LoadPlacement } from './load-placement.js'
 
 export interface DialectFlags {
   readonly format: string

@@ -15,6 +15,9 @@ export interface LoadReport {
   readonly elapsedMs: number
   readonly isReference: boolean
   readonly isDryRun: boolean
+  /** The file of rejected rows, and how many it has. */
+  readonly rejectedTo?: string
+  readonly inRejectFile?: number
 }
 
 /** The largest shard's rows over the mean: 1 is even. */
@@ -32,6 +35,7 @@ export function loadJson(report: LoadReport): object {
     rejected: report.rejected,
     shards: report.shards.map(({ shard, rows, bytes }) => ({ shard, rows, bytes })),
     elapsed_ms: Math.round(report.elapsedMs),
+    ...(report.rejectedTo === undefined ? {} : { reject_file: report.rejectedTo }),
     ...(report.isDryRun
       ? { dry_run: true, skew: Math.round(skewOf(report.shards) * 1000) / 1000 }
       : {}),

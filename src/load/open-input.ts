@@ -16,6 +16,8 @@ export interface CopyInput {
   readonly name: string
   /** Bytes on disk; absent for standard input. */
   readonly sizeBytes?: number
+  /** The first megabyte, of what can be read but once. */
+  readonly sample?: Buffer
   open(): Readable
 }
 

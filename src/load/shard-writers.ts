@@ -35,8 +35,9 @@ export class ShardWriters {
     }
   }
 
-  get first(): pg.Client {
-    return this.#clients[0] as pg.Client
+  /** In the order of the shards. */
+  get clients(): readonly pg.Client[] {
+    return this.#clients
   }
 
   /** Runs a statement on every shard; the first column of the first row of each, as a number. */

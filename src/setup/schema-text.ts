@@ -6,6 +6,25 @@
 /** Key of the advisory lock under which anybody makes or changes objects of the schema. */
 export const SCHEMA_LOCK = 7_307_498_301
 
+/** Also made by `copy-shard` where there has been no setup. */
+export const checkpointTable = `
+CREATE TABLE IF NOT EXISTS pgshard.copy_checkpoint (
+  job text NOT NULL,
+  part integer NOT NULL DEFAULT 0,
+  target_table text NOT NULL,
+  input jsonb NOT NULL,
+  options jsonb NOT NULL,
+  map_hash text NOT NULL,
+  range_start bigint NOT NULL,
+  range_end bigint NOT NULL,
+  last_row bigint NOT NULL,
+  rows_written bigint NOT NULL,
+  changed_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (job, part)
+);
+COMMENT ON TABLE pgshard.copy_checkpoint IS 'how far each pgshard copy-shard job has come on this shard';
+`
+
 const tables = `
 CREATE TABLE pgshard.schema_version (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
@@ -33,22 +52,7 @@ CREATE TABLE pgshard.decision (
 );
 COMMENT ON TABLE pgshard.decision IS 'outcomes of transactions over several shards for which this shard decides';
 
-CREATE TABLE pgshard.copy_checkpoint (
-  job text NOT NULL,
-  part integer NOT NULL DEFAULT 0,
-  target_table text NOT NULL,
-  input jsonb NOT NULL,
-  options jsonb NOT NULL,
-  map_hash text NOT NULL,
-  range_start bigint NOT NULL,
-  range_end bigint NOT NULL,
-  last_row bigint NOT NULL,
-  rows_written bigint NOT NULL,
-  changed_at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (job, part)
-);
-COMMENT ON TABLE pgshard.copy_checkpoint IS 'how far each pgshard copy-shard job has come on this shard';
-
+${checkpointTable}
 CREATE TABLE pgshard.node (
   id integer PRIMARY KEY CHECK (id BETWEEN 0 AND 1023),
   holder text NOT NULL,

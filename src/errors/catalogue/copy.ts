@@ -138,6 +138,43 @@ export const copyErrors = {
     retry: 'unsafe',
     exit: 6,
   },
+  COPY_UNFINISHED: {
+    sqlstate: '55000',
+    message: 'an earlier load of this input into "{table}" has not ended',
+    hint: 'go on with --resume; to load all of it again, delete its rows and those of pgshard.copy_checkpoint first',
+    exit: 5,
+  },
+  COPY_RESUME_NOTHING: {
+    sqlstate: '55000',
+    message: 'there is no load of this input into "{table}" to go on with',
+    hint: 'it has ended, or has never begun, or had other file names; without --resume it begins anew',
+    exit: 5,
+  },
+  COPY_RESUME_OTHER: {
+    sqlstate: '55000',
+    message: 'cannot go on with the load into "{table}": {what}',
+    hint: 'resume with the same input, options and shards as before',
+    exit: 5,
+  },
+  COPY_CHECKPOINT_LOST: {
+    sqlstate: '55000',
+    message: 'the checkpoints of the load into "{table}" are gone on some shards',
+    hint: 'compare the rows of the shards with the file, delete them and the rest of pgshard.copy_checkpoint, and load again',
+    exit: 5,
+  },
+  COPY_CHECKPOINT_MOVED: {
+    sqlstate: '40001',
+    message: 'another session goes on with the same load on shard {shard}',
+    hint: 'wait until it has ended',
+    retry: 'unsafe',
+    exit: 6,
+  },
+  COPY_REJECT_FILE: {
+    sqlstate: '58030',
+    message: 'could not write "{path}": {reason}',
+    hint: 'name another --reject-file',
+    exit: 5,
+  },
   COPY_VERIFY_FAILED: {
     sqlstate: 'XX001',
     message: 'shard {shard} has {found} more rows than before, but {written} were written',

@@ -1,0 +1,180 @@
+/**
+ * One shard's side of a batch: its connection, its transaction, the COPY in it. A batch that fails is run again in pieces,
+ * down to the row at fault, inside savepoints of the same transaction. Never decides when to commit.
+ */
+import type pg from 'pg'
+import { type EngineError, engineError, toEngineError } from '../errors/engine-error.js'
+import { adminQuery, closePg } from '../pg/admin-query.js'
+import { connectPg, destroySocket } from '../pg/connect.js'
+import { type CopyIn, openCopyIn } from '../pg/copy-in.js'
+import { type BadRow, Bisection, MOST_ROWS } from './bisection.js'
+import { RowStore } from './row-store.js'
+
+/** What a server's COPY must have before and after the rows. */
+export interface Framing {
+  readonly sql: string
+  readonly head?: Buffer
+  readonly tail?: Buffer
+  /** Lines of a row as a server counts them when it comes first. */
+  readonly countLines: (row: readonly Buffer[]) => number
+}
+
+export class BatchShard {
+  readonly store: RowStore
+  readonly #client: pg.Client
+  #copy: CopyIn | undefined
+  #wait: Promise<void> | undefined
+  /** Rows a piece; grows while all goes well. */
+  #pieceRows = MOST_ROWS
+
+  private constructor(client: pg.Client, keepsBytes: boolean) {
+    this.#client = client
+    this.store = new RowStore(keepsBytes)
+  }
+
+  static async open(url: string, keepsBytes: boolean): Promise<BatchShard> {
+    const client = await connectPg(url, { applicationName: 'pgshard copy-shard' })
+    try {
+      await adminQuery(
+        client,
+        'set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set lock_timeout = 0',
+      )
+      return new BatchShard(client, keepsBytes)
+    } catch (error) {
+      destroySocket(client)
+      throw error
+    }
+  }
+
+  /** Begins the transaction of a batch; `lockSql` makes a second load of the same job wait. */
+  async begin(lockSql: string): Promise<void> {
+    this.store.clear()
+    await adminQuery(this.#client, `begin; ${lockSql}; savepoint pgshard_batch`)
+  }
+
+  startCopy(framing: Framing): void {
+    this.#wait = undefined
+    this.#copy = openCopyIn(this.#client, framing.sql)
+    if (framing.head !== undefined) this.write(framing.head)
+  }
+
+  /** Sends owned bytes, when a COPY runs. */
+  write(bytes: Buffer): void {
+    const wait = this.#copy?.write(bytes)
+    if (wait === undefined) return
+    wait.catch(() => undefined)
+    this.#wait = wait
+  }
+
+  /** When more may be sent; a failure is told by `finishCopy`. True: the COPY has failed. */
+  async ready(): Promise<boolean> {
+    const wait = this.#wait
+    this.#wait = undefined
+    if (wait === undefined) return false
+    return await wait.then(
+      () => false,
+      () => true,
+    )
+  }
+
+  /** Ends the COPY. @returns the rows that the server took */
+  async finishCopy(framing: Framing): Promise<number> {
+    const copy = this.#copy
+    this.#copy = undefined
+    if (copy === undefined) return 0
+    if (framing.tail !== undefined) copy.write(framing.tail)?.catch(() => undefined)
+    return await copy.finish()
+  }
+
+  /**
+   * Runs the batch from its savepoint in pieces. Rows at fault are left out and come back.
+   * @throws what is no row's fault: a lost connection, a missing table
+   */
+  async runInPieces(
+    framing: Framing,
+    signal: AbortSignal,
+  ): Promise<{ rows: number; bad: BadRow[] }> {
+    await adminQuery(this.#client, 'rollback to pgshard_batch')
+    const pieces = new Bisection(this.store.count, this.#pieceRows)
+    let rows = 0
+    for (let piece = pieces.next(); piece !== undefined; piece = pieces.next()) {
+      if (signal.aborted) throw engineError('INTERRUPTED', { what: 'copy-shard' })
+      const outcome = await this.#tryPiece(framing, piece.from, piece.to)
+      if (typeof outcome === 'number') {
+        rows += outcome
+        pieces.succeeded()
+      } else pieces.failed(outcome, this.#namedRow(framing, outcome, piece.from), isSure(outcome))
+    }
+    this.#pieceRows = pieces.pieceRows
+    return { rows, bad: pieces.bad }
+  }
+
+  /** Rows taken, or why not. */
+  async #tryPiece(framing: Framing, from: number, to: number): Promise<number | EngineError> {
+    await adminQuery(this.#client, 'savepoint pgshard_piece')
+    try {
+      const rows = await this.#send(framing, from, to)
+      await adminQuery(
+        this.#client,
+        'set constraints all immediate; release pgshard_piece; set constraints all deferred',
+      )
+      return rows
+    } catch (error) {
+      const known = toEngineError(error)
+      if (!isRowFault(known)) throw error
+      await adminQuery(this.#client, 'rollback to pgshard_piece; release pgshard_piece')
+      return known
+    }
+  }
+
+  async #send(framing: Framing, from: number, to: number): Promise<number> {
+    this.startCopy(framing)
+    for (const bytes of this.store.bytesOf(from, to)) {
+      this.write(bytes)
+      if (await this.ready()) break
+    }
+    return await this.finishCopy(framing)
+  }
+
+  #namedRow(framing: Framing, error: EngineError, from: number): number | undefined {
+    const line = serverLine(error)
+    return line === undefined ? undefined : this.store.rowAt(from, line, framing.countLines)
+  }
+
+  /** Runs SQL; the first column of the last row. */
+  async ask(sql: string): Promise<string | undefined> {
+    const rows = await adminQuery(this.#client, sql)
+    return Object.values(rows.at(-1) ?? {})[0] ?? undefined
+  }
+
+  /** CopyFail, when a COPY runs, and ROLLBACK. Never fails. */
+  async rollback(): Promise<void> {
+    const copy = this.#copy
+    this.#copy = undefined
+    await copy?.fail('the load has failed elsewhere')
+    await this.#client.query('rollback').catch(() => undefined)
+  }
+
+  async close(): Promise<void> {
+    await closePg(this.#client)
+  }
+
+  destroy(): void {
+    destroySocket(this.#client)
+  }
+}
+
+/** True for errors that leaving out a row can cure: data, constraints, and what triggers raise. */
+export function isRowFault(error: EngineError): boolean {
+  return error.code === 'SERVER_ERROR' && /^(22|23|P0|54000|0A000|44000)/.test(error.sqlstate)
+}
+
+/** Data that cannot be read, and constraints that are checked row by row, name their row rightly. */
+const isSure = (error: EngineError): boolean => /^2[23]/.test(error.sqlstate)
+
+/** The line that a server's CONTEXT names. */
+export function serverLine(error: EngineError): number | undefined {
+  const { where } = (error.cause ?? {}) as { where?: string }
+  const line = /^COPY .*?, line (\d+)/m.exec(where ?? '')?.[1]
+  return line === undefined ? undefined : Number(line)
+}
