@@ -1,4 +1,5 @@
 /** `copy-shard` killed, its wire cut, a shard restarted: then `--resume`, exact counts, no row twice. And what is rejected. */
+import { spawnSync } from 'node:child_process'
 import { createWriteStream, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -76,6 +77,18 @@ describe('copy-shard --resume', () => {
     expect(await hasCheckpoints()).toBe(false)
   }
 
+  /** Processes of the third server that load, by the system's own list. */
+  const backends = (): { pid: number }[] => {
+    const postmaster = postgres().servers[2]!.pid
+    const found = spawnSync('ps', ['-o', 'pid=,args=', '--ppid', String(postmaster)], {
+      encoding: 'utf8',
+    })
+    return found.stdout
+      .split('\n')
+      .filter((line) => line.includes('[local]') || /127\.0\.0\.1/.test(line))
+      .map((line) => ({ pid: Number.parseInt(line, 10) }))
+  }
+
   const small = ['--batch-size', '300kB']
 
   it(
@@ -98,15 +111,23 @@ describe('copy-shard --resume', () => {
 
   it('goes on when a shard was restarted', async () => {
     const args = load(path('big.csv'), urls(), ...small)
-    const { code, stderr } = await strikeAmid(args, async () => {
-      await postgres().query(
-        `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pgshard copy-shard'`,
-        [],
-        2,
-      )
+    const { code, stderr } = await strikeAmid(args, () => {
+      // The postmaster starts all its processes anew after a crash of one.
+      const [{ pid } = { pid: 0 }] = backends()
+      process.kill(pid, 'SIGKILL')
     })
     expect(code, stderr).toBe(6)
     expect(stderr).toContain('--resume')
+    await waitFor(
+      () =>
+        postgres()
+          .query('select 1', [], 2)
+          .catch(() => undefined),
+      {
+        deadlineMs: 60_000,
+        what: 'the shard to be back',
+      },
+    )
     await complete([...args, '--resume'])
   }, 120_000)
 
@@ -238,6 +259,46 @@ describe('copy-shard --resume', () => {
       expect(refused.stderr).toContain('pgshard setup')
       expect(refused.code).not.toBe(0)
       expect(await total()).toEqual({ rows: 0, keys: 0 })
-    })
+      await setup()
+      // A fault that only the commit of the last shard finds.
+      await postgres().query(
+        `create table late (id int);
+         create function refuse() returns trigger language plpgsql as $$ begin raise exception 'too late'; end $$;
+         create constraint trigger refuse after insert on late deferrable initially deferred for each row execute function refuse();
+         create function delay() returns trigger language plpgsql as $$ begin set constraints refuse deferred; insert into late values (1); return null; end $$;
+         create constraint trigger delay after insert on t deferrable initially deferred for each row execute function delay()`,
+        [],
+        3,
+      )
+      const failed = await runCli(args)
+      expect(failed.code, failed.stderr).toBe(5)
+      expect(failed.stderr).toContain('too late')
+      expect(await total()).toEqual({ rows: 0, keys: 0 })
+      await postgres().query(
+        'drop function delay cascade; drop table late; drop function refuse',
+        [],
+        3,
+      )
+      const { code, stdout, stderr } = await runCli([...args, '--json'], { timeoutMs: 120_000 })
+      expect(code, stderr).toBe(0)
+      expect(JSON.parse(stdout)).toMatchObject({ read: ROWS, written: ROWS, rejected: 0 })
+      expect(await total()).toEqual({ rows: ROWS, keys: ROWS })
+      const left = await everywhere('select count(*)::int as n from pg_prepared_xacts')
+      expect(left.map((rows) => rows[0]!['n'])).toEqual([0, 0, 0, 0])
+    }, 120_000)
+
+    async function setup(): Promise<void> {
+      const databases = urls().map((url, shard) => {
+        const { hostname, port, pathname, username } = new URL(url)
+        return `[[databases]]\nname = "app"\nhost = "${hostname}"\nport = ${port}\ndatabase_name = "${pathname.slice(1)}"\nuser = "${username}"\nshard = ${shard}\n`
+      })
+      writeFileSync(path('pgdog.toml'), databases.join(''))
+      writeFileSync(
+        path('users.toml'),
+        '[[users]]\nname = "app"\ndatabase = "app"\npassword = "x"\n',
+      )
+      const { code, stderr } = await runCli(['setup', '--config', path('pgdog.toml')])
+      expect(code, stderr).toBe(0)
+    }
   })
 })
