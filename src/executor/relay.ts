@@ -6,7 +6,7 @@
 import { RingQueue } from '../base/ring-queue.js'
 import type { EngineError } from '../errors/engine-error.js'
 import type { ServerConnection, ServerReceiver } from '../server/server-connection.js'
-import type { SharedStatement } from '../server/shared-statement.js'
+import { type SharedStatement, shapeOf } from '../server/shared-statement.js'
 import { backend } from '../wire/tags.js'
 
 /** Where relayed bytes go. */
@@ -26,7 +26,7 @@ export interface Expectation {
   readonly holdsReady?: boolean
   /** With skip: an error does not matter. */
   readonly isLenient?: boolean
-  /** With parse: becomes prepared on the server when confirmed. */
+  /** With parse: becomes prepared on the server when confirmed. With describe: whose columns the reply tells. */
   readonly statement?: SharedStatement
   /** With insert: sent to the client when its turn comes. */
   readonly bytes?: Buffer
@@ -173,8 +173,12 @@ export class Relay implements ServerReceiver {
   }
 
   #described(buffer: Buffer, start: number, end: number): void {
-    if (this.#owed.peek()?.kind === 'describe') return this.#answered(buffer, start, end)
-    if (!this.#owed.peek()?.skip) this.#output.forward(buffer, start, end)
+    const head = this.#owed.peek()
+    if (head?.kind === 'describe') {
+      if (head.statement) head.statement.shape ??= shapeOf(buffer, start, end)
+      return this.#answered(buffer, start, end)
+    }
+    if (!head?.skip) this.#output.forward(buffer, start, end)
   }
 
   #completed(tag: number, buffer: Buffer, start: number, end: number): void {

@@ -104,7 +104,10 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       },
       defaultSearchPath: known.searchPathOf(user),
       connectionRecovery: settings.connectionRecovery,
-      schemaChanged: () => void known.refresh(),
+      schemaChanged: () => {
+        known.statements.schemaChanged()
+        void known.refresh()
+      },
       copyTarget: known.copyTarget,
     }
   }

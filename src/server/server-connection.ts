@@ -108,6 +108,16 @@ export class ServerConnection {
     return this.socket.write(bytes)
   }
 
+  /** Whether it holds the statement; one that waits to be closed is kept instead. */
+  hasPrepared(statement: SharedStatement): boolean {
+    if (this.prepared.has(statement)) return true
+    const at = this.closing.indexOf(statement)
+    if (at < 0) return false
+    this.closing.splice(at, 1)
+    this.closing.push(...this.prepared.add(statement))
+    return true
+  }
+
   /** Notes that the server confirmed Parse; statements that this pushes out are closed with the next request. */
   notePrepared(statement: SharedStatement): void {
     if (this.prepared.has(statement)) return

@@ -2,6 +2,7 @@
  * Prepared statements that many clients share: one name on the servers for one text and its parameter types,
  * whatever the clients call it. Forgotten when no client and no server holds it.
  */
+import { backend } from '../wire/tags.js'
 
 /** One text with its parameter types; its name is the same on every server. */
 export interface SharedStatement {
@@ -9,6 +10,27 @@ export interface SharedStatement {
   readonly text: string
   /** OIDs given in Parse; 0 is left to the server. */
   readonly parameterTypes: readonly number[]
+  /** How often the schema had changed when it was made. */
+  readonly epoch: number
+  /** Its result columns as clients were told them first; undefined while nobody asked. */
+  shape: string | undefined
+}
+
+/** Names and types of a RowDescription (formats and origins aside) or NoData, to compare them. */
+export function shapeOf(buffer: Buffer, start: number, end: number): string {
+  if (buffer[start] !== backend.rowDescription) return ''
+  const count = buffer.readUInt16BE(start + 5)
+  const columns: string[] = []
+  let at = start + 7
+  for (let i = 0; i < count; i++) {
+    const zero = Math.min(buffer.indexOf(0, at), end)
+    const typeAt = zero + 7
+    columns.push(
+      `${buffer.toString('latin1', at, zero)}\0${buffer.toString('latin1', typeAt, typeAt + 10)}`,
+    )
+    at = zero + 19
+  }
+  return columns.join('\0')
 }
 
 export class StatementRegistry {
@@ -17,6 +39,12 @@ export class StatementRegistry {
     if (!this.#known.get(key)?.deref()) this.#known.delete(key)
   })
   #count = 0
+  #epoch = 0
+
+  /** Grows when the schema may have changed. */
+  get epoch(): number {
+    return this.#epoch
+  }
 
   get size(): number {
     return this.#known.size
@@ -26,10 +54,22 @@ export class StatementRegistry {
     const key = parameterTypes.length === 0 ? text : `${parameterTypes.join(',')}\0${text}`
     const known = this.#known.get(key)?.deref()
     if (known) return known
-    const fresh = { serverName: `pgshard_${++this.#count}`, text, parameterTypes }
+    const fresh: SharedStatement = {
+      serverName: `pgshard_${++this.#count}`,
+      text,
+      parameterTypes,
+      epoch: this.#epoch,
+      shape: undefined,
+    }
     this.#known.set(key, new WeakRef(fresh))
     this.#forgotten.register(fresh, key)
     return fresh
+  }
+
+  /** What is prepared from now on is not shared with what was prepared before: its result may be another. */
+  schemaChanged(): void {
+    this.#epoch++
+    this.#known.clear()
   }
 }
 
@@ -41,6 +81,7 @@ export class PreparedOnServer {
   #young = new Set<SharedStatement>()
   #old = new Set<SharedStatement>()
   readonly #halfLimit: number
+  #epoch = 0
 
   /** `limit`: the most that stay prepared at once. */
   constructor(limit: number) {
@@ -64,7 +105,11 @@ export class PreparedOnServer {
   /** Notes a confirmed ParseComplete; returns the statements that are now to be closed. */
   add(statement: SharedStatement): SharedStatement[] {
     let closing: SharedStatement[] = []
-    if (this.#young.size >= this.#halfLimit) {
+    if (statement.epoch > this.#epoch) {
+      // clients prepare anew after a change of the schema, and nobody would ever close what they leave behind
+      this.#epoch = statement.epoch
+      closing = this.drain()
+    } else if (this.#young.size >= this.#halfLimit) {
       closing = [...this.#old]
       this.#old = this.#young
       this.#young = new Set()

@@ -49,7 +49,7 @@ export class BatchBuilder {
       case 'error':
         return this.#put(namedFrame('describe', 'S', NO_SUCH_STATEMENT), {
           kind: 'describe',
-          planted: errorFrame(step.error, 'ERROR'),
+          planted: 'frame' in step ? step.frame : errorFrame(step.error, 'ERROR'),
         })
     }
   }
@@ -97,7 +97,7 @@ export class BatchBuilder {
   #isPrepared(statement: ClientStatement): boolean {
     const { shared } = statement
     if (this.#preparing.has(shared)) return true
-    if (!this.#held.server.prepared.has(shared)) return false
+    if (!this.#held.server.hasPrepared(shared)) return false
     if (this.#held.server.status !== FAILED) return true
     return statement.planned.statements[0]?.effects.transaction !== undefined
   }
@@ -118,7 +118,7 @@ export class BatchBuilder {
       }
       return ''
     }
-    if (!this.#preparing.has(shared) && !this.#held.server.prepared.has(shared)) {
+    if (!this.#preparing.has(shared) && !this.#held.server.hasPrepared(shared)) {
       this.#preparing.add(shared)
       this.#put(parseFrame(shared.serverName, shared.text, shared.parameterTypes), {
         kind: 'parse',
@@ -137,9 +137,11 @@ export class BatchBuilder {
 
   #describe(step: Extract<Step, { kind: 'describe' }>): void {
     const { item, statement } = step
-    if (item.what === 'P' || !statement) return this.#put(item.frame, { kind: 'describe' })
+    if (!statement) return this.#put(item.frame, { kind: 'describe' })
+    const expectation = { kind: 'describe', statement: statement.shared } as const
+    if (item.what === 'P') return this.#put(item.frame, expectation)
     const name = this.#nameOf(item.name, statement)
-    this.#put(namedFrame('describe', 'S', name), { kind: 'describe' })
+    this.#put(namedFrame('describe', 'S', name), expectation)
   }
 
   #completed(statement: ClientStatement | undefined): CompletedStatement {

@@ -24,6 +24,8 @@ export type Step =
     }
   | { readonly kind: 'close'; readonly item: NameItem; readonly statement: undefined }
   | { readonly kind: 'error'; readonly error: EngineError; readonly statement?: undefined }
+  /** The error as a server wrote it. */
+  | { readonly kind: 'error'; readonly frame: Buffer; readonly statement?: undefined }
 
 /** Resolves names in order; stops at the first error, as the server would skip the rest. */
 export function resolveBatch(core: SessionCore, items: readonly BatchItem[]): Step[] {

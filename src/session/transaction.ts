@@ -28,6 +28,8 @@ export class Transaction {
   readOnly = false
   /** The proxy refused a statement: servers may still think the transaction sound. */
   failedByUs = false
+  /** A statement in it changed the schema. */
+  changedSchema = false
   settings: Settings
   /** The settings that RESET goes back to: those of the startup packet. */
   readonly startup: Settings
@@ -87,6 +89,7 @@ export class Transaction {
     this.base = this.settings
     this.#log = chain ? this.#log.filter((entry) => entry.isCharacteristic) : []
     this.failedByUs = false
+    this.changedSchema = false
     if (!chain) {
       this.phase = 'idle'
       this.readOnly = false
@@ -157,8 +160,7 @@ export class Transaction {
   #afterSet(name: string, value: string | null): Settings {
     const key = name.toLowerCase()
     // another session user has no role yet
-    const settings =
-      key === 'session_authorization' ? this.settings.without('role') : this.settings
+    const settings = key === 'session_authorization' ? this.settings.without('role') : this.settings
     if (value !== null) return settings.with(key, value)
     const initial = this.startup.values.get(key)
     return initial === undefined ? settings.without(key) : settings.with(key, initial)

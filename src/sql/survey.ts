@@ -25,7 +25,8 @@ export interface Survey {
 const systemColumns = new Set(['ctid', 'xmin', 'xmax', 'cmin', 'cmax', 'tableoid'])
 const clocks = new Set(['now', 'transaction_timestamp', 'statement_timestamp'])
 const writingTags = new Set(['InsertStmt', 'UpdateStmt', 'DeleteStmt', 'MergeStmt', 'IntoClause'])
-const sessionLocks = /^pg_(?:try_)?advisory_lock(?:_shared)?$|^pg_advisory_unlock(?:_shared|_all)?$/
+/** Giving a lock back takes none: pools of drivers call pg_advisory_unlock_all whenever a connection returns. */
+const sessionLocks = /^pg_(?:try_)?advisory_lock(?:_shared)?$/
 
 /** Settings whose value is a list of names: set_config takes it as one string, SET as several. */
 const listSettings = new Set(['search_path', 'datestyle', 'temp_tablespaces'])
