@@ -30,7 +30,8 @@ async function recover(core: SessionCore, held: HeldServer, pinned: boolean): Pr
   try {
     if (server.outstanding > 0) await settle(held, connectionRecovery)
     if (server.status !== 0x49) await server.query('ROLLBACK')
-    if (pinned || server.tainted) await cleanServer(server)
+    // what ran to its end unheard may have set, listened or locked anything
+    if (pinned || isBusy || server.tainted) await cleanServer(server)
     else
       server.settings = core.transaction.isExplicit
         ? core.transaction.base

@@ -1,0 +1,43 @@
+/** Clients that leave while a statement of theirs still runs: what it does to its server must not reach the next client. */
+import { beforeAll, describe, expect, it } from 'vitest'
+import { openServer } from '../../../src/server/open-server.js'
+import { queryFrame } from '../../../src/server/server-connection.js'
+import { type Served, startServe } from '../../support/serve.js'
+import { usePostgres } from '../../support/use-postgres.js'
+
+describe('a client that vanishes in mid-statement', () => {
+  const postgres = usePostgres({ version: 15 })
+  let served: Served
+
+  beforeAll(async () => {
+    const { host, port } = postgres().servers[0]!
+    served = await startServe({
+      shards: [{ host, port, database: postgres().database }],
+      general: ['default_pool_size = 1'],
+    })
+  })
+
+  it.each([
+    'listen leaked',
+    "set statement_timeout to '7654ms'",
+    'select pg_advisory_lock(4711)',
+    'create temp table leaked (n int)',
+  ])('%s', async (statement) => {
+    const target = {
+      host: '127.0.0.1',
+      port: served.port,
+      user: 'postgres',
+      database: served.database,
+    }
+    const client = await openServer(target, { timeoutMs: 10_000 })
+    client.write(queryFrame(statement), 1)
+    client.destroy()
+    const [row] = await served.query(
+      `select current_setting('statement_timeout') as timeout,
+        (select count(*) from pg_listening_channels()) as channels,
+        (select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()) as locks,
+        to_regclass('pg_temp.leaked') as leaked`,
+    )
+    expect(row).toEqual({ timeout: '0', channels: '0', locks: '0', leaked: null })
+  })
+})
