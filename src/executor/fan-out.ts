@@ -8,6 +8,7 @@ import { readCString } from '../server/read-cstring.js'
 import type { ServerConnection, ServerReceiver } from '../server/server-connection.js'
 import { serverErrorOf } from '../server/server-error.js'
 import { backend } from '../wire/tags.js'
+import { CopyOutMerge } from './copy-out-merge.js'
 import type { RelayOutput } from './relay.js'
 
 export interface FanOutPart {
@@ -34,6 +35,8 @@ export interface FanOutOptions {
   readonly mode: 'rows' | 'same'
   /** ParseComplete is not the client's. */
   readonly hidesParse?: boolean
+  /** With COPY TO: each server sends a header line first. */
+  readonly copyHeader?: boolean
   /** Hears ParameterStatus of the first part. */
   parameterStatus(buffer: Buffer, start: number, end: number): void
   /** Called once, after every server is ready or lost; nothing of CommandComplete, error and ReadyForQuery was sent. */
@@ -55,11 +58,16 @@ export class FanOut {
   /** ParseComplete and BindComplete that the client has. */
   #opened = 0
   readonly #lost: number[] = []
+  readonly #copyOut: CopyOutMerge | undefined
 
   constructor(parts: readonly FanOutPart[], output: RelayOutput, options: FanOutOptions) {
     this.#output = output
     this.#options = options
     this.#left = parts.length
+    this.#copyOut =
+      options.mode === 'rows'
+        ? new CopyOutMerge(output, options.copyHeader === true, parts.length)
+        : undefined
     this.#parts = parts.map((part, index) => new Part(this, part, index === 0))
   }
 
@@ -79,7 +87,10 @@ export class FanOut {
   }
 
   rows(part: Part, buffer: Buffer, start: number, end: number): void {
-    if (this.shows(part.isLead)) this.#output.forward(buffer, start, end)
+    if (!this.shows(part.isLead)) return
+    if (this.#copyOut !== undefined && buffer[start] === backend.copyData)
+      this.#copyOut.rows(part, buffer, start, end)
+    else this.#output.forward(buffer, start, end)
   }
 
   /** RowDescription: the first is sent, the others must name the same columns. */
@@ -102,6 +113,8 @@ export class FanOut {
 
   lead(part: Part, buffer: Buffer, start: number, end: number): void {
     const tag = buffer[start] as number
+    if (this.#copyOut !== undefined && this.#copyFrame(this.#copyOut, tag, buffer, start, end))
+      return
     if (this.#options.hidesParse && tag === backend.parseComplete) return
     if (tag === backend.parseComplete || tag === backend.bindComplete) {
       // the first of any part: rows of another may not come before it
@@ -112,6 +125,21 @@ export class FanOut {
       return
     }
     if (part.isLead && !this.#error) this.#output.forward(buffer, start, end)
+  }
+
+  /** Begin and end of COPY TO are the client's once. True: it was one of them. */
+  #copyFrame(
+    copyOut: CopyOutMerge,
+    tag: number,
+    buffer: Buffer,
+    start: number,
+    end: number,
+  ): boolean {
+    if (tag !== backend.copyOutResponse && tag !== backend.copyDone) return false
+    if (this.#error) return true
+    if (tag === backend.copyDone) copyOut.done(buffer, start, end)
+    else copyOut.opened(buffer, start, end)
+    return true
   }
 
   parameterStatus(part: Part, buffer: Buffer, start: number, end: number): void {
@@ -165,6 +193,8 @@ class Part implements ServerReceiver {
   readonly isLead: boolean
   /** ParseComplete and BindComplete that came. */
   opened = 0
+  /** The header or signature of its COPY TO came. */
+  hasBegun = false
   readonly #whole: FanOut
   readonly #part: FanOutPart
   #preludeLeft: number

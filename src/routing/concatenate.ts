@@ -36,17 +36,6 @@ function badFunction(statement: Statement, world: RoutingWorld): string | undefi
   return operator && `operator ${operator.name}`
 }
 
-function badCopy(statement: Statement): string | undefined {
-  const copy = statement.effects.copy
-  if (!copy) return undefined
-  for (const { name, value } of copy.options) {
-    if (name === 'format' && value === 'binary') return 'COPY TO in binary format'
-    if (name === 'header' && !/^(?:false|off|0|no)$/i.test(value ?? 'on'))
-      return 'COPY TO with a header'
-  }
-  return undefined
-}
-
 /** Everything but the joins. */
 function shapeReason(statement: Statement, root: Level, world: RoutingWorld): string | undefined {
   if (root.kind !== 'select') return root.kind === 'setop' ? root.notPlain : `${statement.verb}`
@@ -57,7 +46,7 @@ function shapeReason(statement: Statement, root: Level, world: RoutingWorld): st
   if (statement.locks) return 'a locking clause'
   if (statement.usesClock) return 'now() or CURRENT_TIMESTAMP'
   if (statement.systemColumn !== undefined) return `system column ${statement.systemColumn}`
-  return badCopy(statement) ?? badFunction(statement, world)
+  return badFunction(statement, world)
 }
 
 /** An outer join that fills up reference rows with NULLs would do so on every shard. */

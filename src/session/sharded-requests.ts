@@ -263,6 +263,7 @@ export class ShardedRequests {
             this.#finish(outcome)
           },
           request?.hidesParse,
+          hasCopyHeader(statement),
         ),
       (error) =>
         core.fail(core.cancelled ? engineError('SESSION_CANCELLED') : toEngineError(error)),
@@ -282,6 +283,7 @@ export class ShardedRequests {
     mode: 'rows' | 'same',
     done: (outcome: FanOutOutcome) => void,
     hidesParse = false,
+    copyHeader = false,
   ): void {
     const core = this.#core
     const parts: FanOutPart[] = helds.map((held) => {
@@ -299,6 +301,7 @@ export class ShardedRequests {
     const fanOut = new FanOut(parts, core.output, {
       mode,
       hidesParse,
+      copyHeader,
       parameterStatus: (buffer, start, end) => core.noteStatus(buffer, start, end),
       failed: () => {
         if (mode === 'rows') core.held.cancel()
@@ -332,6 +335,12 @@ export class ShardedRequests {
     core.startShardedCopy(statement, plan, text)
   }
 }
+
+/** COPY TO whose answer begins with a line of names. */
+const hasCopyHeader = (statement: PlannedStatement): boolean =>
+  statement.effects.copy?.options.some(
+    ({ name, value }) => name === 'header' && !/^(?:false|off|0|no)$/i.test(value ?? 'on'),
+  ) === true
 
 /** Runs on the server that the client has, because its object lives there. */
 function isSessionBound(statement: PlannedStatement): boolean {
