@@ -15,3 +15,18 @@ export const keyTypes = [
 ] as const
 
 export type KeyType = (typeof keyTypes)[number]
+
+/** OIDs of the column types that each may stand for: same hash, same equality, no wider range. */
+export const columnTypesOf: Readonly<Record<KeyType, readonly number[]>> = {
+  bigint: [20, 21, 23],
+  integer: [21, 23],
+  smallint: [21],
+  text: [25, 1043],
+  varchar: [25, 1043],
+  bpchar: [1042],
+  uuid: [2950],
+  numeric: [1700],
+  date: [1082],
+  timestamp: [1114],
+  timestamptz: [1184],
+}

@@ -5,7 +5,7 @@ import type { ShardingConfig } from '../sharding/sharded-table.js'
 import type { CopyTable } from './copy-target.js'
 import { loadBatches } from './load-batches.js'
 import { type LoadRequest, type LoadWatch, loadCopy } from './load-copy.js'
-import { dialectOf, formatOf, placeByColumn, splitNames } from './load-options.js'
+import { dialectOf, formatOf, keyModifier, placeByColumn, splitNames } from './load-options.js'
 import type { LoadPlacement } from './load-placement.js'
 import type { LoadReport } from './load-report.js'
 import { type Compression, type CopyInput, listInputs } from './open-input.js'
@@ -143,7 +143,11 @@ function placementOf(table: CopyTable, flags: CopyShardFlags, shards: ShardChoic
   const map = makeShardMap(shards.sharding)
   const hasColumn = (column: string) => table.columns.some(({ name }) => name === column)
   const found = map.tableOf(table.schema, table.name, hasColumn)
-  if (found.kind === 'sharded') return { kind: 'sharded', placer: map.placerOf(found.table) }
+  if (found.kind === 'sharded') {
+    const { column, keyType } = found.table
+    const modifier = keyModifier(table, column, keyType)
+    return { kind: 'sharded', placer: map.placerOf(found.table, modifier) }
+  }
   return found
 }
 

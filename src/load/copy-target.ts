@@ -4,20 +4,32 @@ import type { ColumnChoice, CopyOptions } from '../copy/copy-options.js'
 import { engineError } from '../errors/engine-error.js'
 import { adminQuery } from '../pg/admin-query.js'
 
+export interface CopyColumn {
+  readonly name: string
+  /** As SQL names it; of a domain the type beneath. */
+  readonly type: string
+  readonly typeOid: number
+  /** Type modifier: length, precision; −1 for none. */
+  readonly modifier: number
+}
+
 export interface CopyTable {
   readonly schema: string
   readonly name: string
   /** Neither dropped nor generated, in order. */
-  readonly columns: readonly { readonly name: string; readonly type: string }[]
+  readonly columns: readonly CopyColumn[]
   readonly serverMajor: number
 }
 
 const columnsSql = `
-  select n.nspname, c.relname, a.attname, pg_catalog.format_type(a.atttypid, null) as type,
+  select n.nspname, c.relname, a.attname, pg_catalog.format_type(b.oid, null) as type, b.oid as type_oid,
+         case t.typtype when 'd' then t.typtypmod else a.atttypmod end as modifier,
          pg_catalog.current_setting('server_version_num') as version
     from pg_catalog.pg_class c
     join pg_catalog.pg_namespace n on n.oid = c.relnamespace
     join pg_catalog.pg_attribute a on a.attrelid = c.oid
+    join pg_catalog.pg_type t on t.oid = a.atttypid
+    join pg_catalog.pg_type b on b.oid = case t.typtype when 'd' then t.typbasetype else t.oid end
    where c.oid = pg_catalog.to_regclass($1) and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
    order by a.attnum`
 
@@ -33,7 +45,12 @@ export async function readCopyTable(
   return {
     schema: first['nspname'] ?? '',
     name: first['relname'] ?? '',
-    columns: rows.map((row) => ({ name: row['attname'] ?? '', type: row['type'] ?? '' })),
+    columns: rows.map((row) => ({
+      name: row['attname'] ?? '',
+      type: row['type'] ?? '',
+      typeOid: Number(row['type_oid']),
+      modifier: Number(row['modifier']),
+    })),
     serverMajor: Math.floor(Number(first['version']) / 10_000),
   }
 }

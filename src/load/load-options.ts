@@ -1,7 +1,7 @@
 /** What the flags of `copy-shard` mean: the dialect of the data, and where rows go when no configuration says so. */
 import { readFileSync } from 'node:fs'
 import { type CopyOptions, parseCopyOptions } from '../copy/copy-options.js'
-import type { KeyType } from '../datum/key-type.js'
+import { columnTypesOf, type KeyType } from '../datum/key-type.js'
 import { engineError } from '../errors/engine-error.js'
 import { makeKeyPlacer } from '../sharding/key-placer.js'
 import type { CopyTable } from './copy-target.js'
@@ -71,13 +71,27 @@ export interface KeyFlags {
   readonly mapPath?: string
 }
 
+/**
+ * The type modifier of the key, by which the server rounds or cuts what it stores; keys are hashed as they will be stored.
+ * @throws COPY_KEY_TYPE when the column is not of the type by which it shall be hashed
+ */
+export function keyModifier(table: CopyTable, column: string, keyType: KeyType): number {
+  const found = table.columns.find(({ name }) => name === column)
+  if (found === undefined) throw engineError('COPY_COLUMN_MISSING', { column, table: table.name })
+  if (!columnTypesOf[keyType].includes(found.typeOid)) {
+    throw engineError('COPY_KEY_TYPE', { column, type: `${found.type}, not ${keyType}` })
+  }
+  return found.modifier
+}
+
 /** Rows by PostgreSQL's own hash of a column, bucket b on shard b, or where the map says. */
 export function placeByColumn(key: KeyFlags, table: CopyTable, shardCount: number): LoadPlacement {
   const { column } = key
-  const actual = table.columns.find(({ name }) => name === column)?.type
-  if (actual === undefined) throw engineError('COPY_COLUMN_MISSING', { column, table: table.name })
-  const keyType = (key.keyType as KeyType | undefined) ?? types[actual]
-  if (keyType === undefined) throw engineError('COPY_KEY_TYPE', { column, type: actual })
+  const found = table.columns.find(({ name }) => name === column)
+  if (found === undefined) throw engineError('COPY_COLUMN_MISSING', { column, table: table.name })
+  const keyType = (key.keyType as KeyType | undefined) ?? types[found.type]
+  if (keyType === undefined) throw engineError('COPY_KEY_TYPE', { column, type: found.type })
+  const modifier = keyModifier(table, column, keyType)
   const bucketMap =
     key.mapPath === undefined
       ? Array.from({ length: shardCount }, (_, shard) => shard)
@@ -88,7 +102,7 @@ export function placeByColumn(key: KeyFlags, table: CopyTable, shardCount: numbe
     buckets: bucketMap.length,
     bucketMap,
   } as const
-  return { kind: 'sharded', placer: makeKeyPlacer({ column, keyType, placement }) }
+  return { kind: 'sharded', placer: makeKeyPlacer({ column, keyType, placement }, modifier) }
 }
 
 /** A JSON array: the shard of each bucket. */

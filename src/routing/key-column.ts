@@ -3,27 +3,12 @@
  * compared as the configured one is, or rows would be looked for where they are not.
  */
 import type { CatalogColumn, CatalogRelation } from '../catalog/catalog.js'
-import type { KeyType } from '../datum/key-type.js'
+import { columnTypesOf } from '../datum/key-type.js'
 import { engineError } from '../errors/engine-error.js'
 import type { Plan } from '../plan/plan.js'
 import type { ShardedTable } from '../sharding/sharded-table.js'
 import { refuse, unsupported } from './plans.js'
 import type { RoutingWorld } from './world.js'
-
-/** Types of columns that each configured type may stand for: same hash, same equality, no wider range. */
-const accepted: Record<KeyType, readonly number[]> = {
-  bigint: [20, 21, 23],
-  integer: [21, 23],
-  smallint: [21],
-  text: [25, 1043],
-  varchar: [25, 1043],
-  bpchar: [1042],
-  uuid: [2950],
-  numeric: [1700],
-  date: [1082],
-  timestamp: [1114],
-  timestamptz: [1184],
-}
 
 /** Columns of one class that are equal have equal keys; between classes equality is another one (float, name, citext …). */
 const classes = new Map<number, string>([
@@ -80,7 +65,7 @@ export function keyMisfit(
 ): Plan | undefined {
   const column = columnNamed(relation, table.column)
   if (!column) return undefined
-  if (!accepted[table.keyType].includes(column.type) || column.looseEquality) {
+  if (!columnTypesOf[table.keyType].includes(column.type) || column.looseEquality) {
     const found = column.looseEquality ? 'of a non-deterministic collation' : 'of another type'
     return refuse(
       engineError('ROUTE_KEY_TYPE', {
