@@ -116,3 +116,15 @@ const noPortal = (name: string): Step => ({
   kind: 'error',
   error: engineError('SESSION_NO_PORTAL', { name }),
 })
+
+/** The statement that every step of a batch speaks of, when it is only one. */
+export function onlyStatement(steps: Step[]): ClientStatement | undefined {
+  let only: ClientStatement | undefined
+  for (const step of steps) {
+    if (step.kind === 'error') return undefined
+    if (!step.statement) continue
+    if (only && only !== step.statement) return undefined
+    only = step.statement
+  }
+  return only
+}

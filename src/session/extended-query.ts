@@ -4,7 +4,9 @@
  * ask for are swallowed in their place, and those that the server was spared are put in.
  * @see PostgreSQL documentation, "Extended Query", "Pipelining"
  */
+
 import { type EngineError, engineError } from '../errors/engine-error.js'
+import type { Relay } from '../executor/relay.js'
 import type { BoundParameters, Plan, PlannedStatement } from '../plan/plan.js'
 import {
   bindCompleteFrame,
@@ -16,7 +18,7 @@ import {
 } from './answers.js'
 import { type BatchItem, bindFrame, namedFrame, parseFrame, syncFrame } from './batch.js'
 import { BatchBuilder } from './batch-builder.js'
-import { resolveBatch, type Step } from './batch-steps.js'
+import { onlyStatement, resolveBatch, type Step } from './batch-steps.js'
 import type { ClientStatement } from './client-statements.js'
 import type { HeldServer } from './held-servers.js'
 import { answerLocally } from './local-answer.js'
@@ -57,6 +59,15 @@ export class ExtendedQuery {
     this.#items.push(item)
     this.#bytes += item.frame.length
     if (this.#items.length >= GATHERED_ITEMS || this.#bytes >= GATHERED_BYTES) this.run('flush')
+  }
+
+  /** Messages have come since the last Sync. */
+  get isOpen(): boolean {
+    return this.#items.length > 0 || this.#bound !== undefined
+  }
+
+  get boundRelay(): Relay | undefined {
+    return this.#bound?.relay
   }
 
   /** The request has ended, or the connection of a flushed one is gone. */
@@ -370,18 +381,6 @@ function scatterPieces(step: Step): Buffer[] {
     default:
       return []
   }
-}
-
-/** The statement that every step of a batch speaks of, when it is only one. */
-function onlyStatement(steps: Step[]): ClientStatement | undefined {
-  let only: ClientStatement | undefined
-  for (const step of steps) {
-    if (step.kind === 'error') return undefined
-    if (!step.statement) continue
-    if (only && only !== step.statement) return undefined
-    only = step.statement
-  }
-  return only
 }
 
 /** What `answerLocally` will answer, without doing it. */

@@ -34,6 +34,8 @@ import type { Transaction } from './transaction.js'
 /** Bytes of requests that may wait behind the running one before the client is no longer read. */
 const QUEUE_HIGH_WATER_BYTES = 1_048_576
 
+const nothing = Buffer.alloc(0)
+
 export interface SessionOptions {
   readonly socket: ByteSocket
   readonly environment: SessionEnvironment
@@ -68,6 +70,8 @@ export class Session implements ClientHandle {
   #idleTimer: Timer | undefined
   #queryTimer: Timer | undefined
   #endsWhenQuiet = false
+  /** A Query that came behind messages without a Sync, which are answered first. */
+  #behind: Buffer | undefined
 
   constructor(options: SessionOptions) {
     const { socket, environment, access } = options
@@ -86,7 +90,7 @@ export class Session implements ClientHandle {
       told: options.told,
       hooks: {
         requestEnded: () => this.#requestEnded(),
-        waitEnded: () => this.#drainQueue(),
+        waitEnded: () => this.#runBehind(),
         copyStarted: (held) => this.#copyStarted(held),
         copyEnded: () => this.#copyEnded(),
         ends: () => {
@@ -174,6 +178,7 @@ export class Session implements ClientHandle {
 
   /** A request runs, or one that was flushed waits for its server or for room on the way there. */
   get #mustQueue(): boolean {
+    if (this.#behind !== undefined) return true
     return this.#isBusy || this.#core.held.isWaiting || this.#isServerFull
   }
 
@@ -196,14 +201,10 @@ export class Session implements ClientHandle {
     if (this.#skipsToSync && tag !== frontend.sync && tag !== frontend.terminate) return
     switch (tag) {
       case frontend.query:
-        this.#startRequest()
-        this.#extended.reset()
-        return runSimpleQuery(
-          this.#core,
-          this.#sharded,
-          buffer.toString('utf8', start + 5, end - 1),
-          buffer.subarray(start, end),
-        )
+        if (!this.#extended.isOpen) return this.#query(buffer.subarray(start, end))
+        this.#behind = Buffer.from(buffer.subarray(start, end))
+        this.#extended.run('flush')
+        return this.#runBehind()
       case frontend.parse:
       case frontend.bind:
       case frontend.describe:
@@ -228,6 +229,27 @@ export class Session implements ClientHandle {
       default:
         this.#die(engineError('WIRE_UNEXPECTED', { tag: tagName(tag), where: 'from a client' }))
     }
+  }
+
+  #query(frame: Buffer): void {
+    this.#startRequest()
+    this.#extended.reset()
+    runSimpleQuery(this.#core, this.#sharded, frame.toString('utf8', 5, frame.length - 1), frame)
+  }
+
+  /** Runs the Query that waits, once what was flushed before it is answered (JDBC sends BEGIN so); then goes on. */
+  #runBehind(): void {
+    const frame = this.#behind
+    if (!frame) return this.#drainQueue()
+    if (this.#core.held.isWaiting) return
+    const run = () => {
+      this.#behind = undefined
+      if (!this.#skipsToSync) this.#query(frame)
+      this.#drainQueue()
+    }
+    const relay = this.#extended.boundRelay
+    if (!relay?.owes || this.#skipsToSync) return run()
+    relay.expect({ kind: 'insert', bytes: nothing, done: run })
   }
 
   /** A flushed request has failed: what follows means nothing until its Sync. */
@@ -324,6 +346,7 @@ export class Session implements ClientHandle {
   /** The server has failed the COPY, or the request is over. */
   #copyEnded(): void {
     if (this.#copy?.failed() === false) this.#copy = undefined
+    if (this.#behind && this.#skipsToSync) this.#runBehind()
   }
 
   /** While a server is pinned, what it says on its own (NOTIFY) goes to the client at once. */
