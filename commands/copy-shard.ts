@@ -10,21 +10,23 @@ const PARTLY_DONE = 6
 const compressions = ['auto', 'none', 'gzip', 'zstd'] as const
 
 export default class CopyShard extends BaseCommand {
-  static override summary = 'Load files into the shards of a table, each row by its sharding key.'
+  static override summary =
+    'Load files into the shards of a table, each row by its sharding key; or export a table.'
   static override description =
-    'Reads csv, text and binary COPY data as PostgreSQL does and streams it into every shard at once. All or nothing, but for a crash between the commits of two shards: then it says which have the rows (docs/copy.md).'
+    'Reads csv, text and binary COPY data as PostgreSQL does and streams it into every shard at once, in batches that are committed with a checkpoint; --resume goes on behind them, --single-transaction loads all or nothing (docs/copy.md).'
 
   static override examples = [
     '<%= config.bin %> copy-shard users.csv --config pgdog.toml --database app --table users --header',
     '<%= config.bin %> copy-shard - --target postgres://a/app --target postgres://b/app --table users --sharding-key id --format csv',
     "<%= config.bin %> copy-shard 'dump/*.csv.gz' --config pgdog.toml --database app --table orders --jobs 2 --verify",
+    '<%= config.bin %> copy-shard --out users.csv --config pgdog.toml --database app --table users --header --order-by id',
   ]
 
   static override args = {
     file: Args.string({
       multiple: true,
-      required: true,
-      description: 'files, patterns, or - for standard input',
+      required: false,
+      description: 'files, patterns, or - for standard input; none with --out',
     }),
   }
 
@@ -105,6 +107,17 @@ export default class CopyShard extends BaseCommand {
       exclusive: ['dry-run'],
       description: 'all rows on all shards or none, by two-phase commit (needs pgshard setup)',
     }),
+    out: Flags.string({
+      exclusive: [
+        ...['batch-size', 'resume', 'on-error', 'reject-file', 'single-transaction', 'dry-run'],
+        ...['verify', 'jobs', 'max-rate', 'map', 'force-null', 'force-not-null'],
+      ],
+      description: 'export: the rows of all shards into this file (.gz: packed)',
+    }),
+    'order-by': Flags.string({
+      dependsOn: ['out'],
+      description: 'export in the order of this column (text by its bytes)',
+    }),
     'dry-run': Flags.boolean({ description: 'only count: rows per shard and skew' }),
     verify: Flags.boolean({
       exclusive: ['dry-run'],
@@ -121,7 +134,7 @@ export default class CopyShard extends BaseCommand {
     using interrupt = this.interruptible('with a rollback of the batch')
     const watch = watchLoad(board, flags.table, interrupt.soft, (line) => this.note(line))
     try {
-      const report = await copyShard(args.file, flags, shards, watch)
+      const report = await copyShard(args.file ?? [], flags, shards, watch)
       watch.finish()
       this.log(renderLoad(report).trimEnd())
       if ((report.inRejectFile ?? 0) > 0) process.exitCode = PARTLY_DONE

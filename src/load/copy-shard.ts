@@ -1,8 +1,10 @@
 /** The engine call of `pgshard copy-shard`: what the flags say becomes one load. */
 import { engineError } from '../errors/engine-error.js'
+import { makeKeyPlacer } from '../sharding/key-placer.js'
 import { makeShardMap } from '../sharding/shard-map.js'
 import type { ShardingConfig } from '../sharding/sharded-table.js'
 import type { CopyTable } from './copy-target.js'
+import { type ExportRequest, exportShards } from './export-shards.js'
 import { loadBatches } from './load-batches.js'
 import { type LoadRequest, type LoadWatch, loadCopy } from './load-copy.js'
 import { dialectOf, formatOf, keyModifier, placeByColumn, splitNames } from './load-options.js'
@@ -33,6 +35,8 @@ export interface CopyShardFlags {
   readonly 'on-error': string
   readonly 'reject-file'?: string | undefined
   readonly 'batch-size'?: string | undefined
+  readonly out?: string | undefined
+  readonly 'order-by'?: string | undefined
   readonly 'sharding-key'?: string | undefined
   readonly 'key-type'?: string | undefined
   readonly map?: string | undefined
@@ -56,6 +60,9 @@ export async function copyShard(
   shards: ShardChoice,
   watch: CopyShardWatch,
 ): Promise<LoadReport> {
+  if (flags.out !== undefined)
+    return await exportShards(exportOf(flags.out, files, flags, shards), watch)
+  if (files.length === 0) throw engineError('USAGE', { message: 'name a file to load, or --out' })
   const inputs = await listInputs(files)
   const sizes = inputs.map(({ sizeBytes }) => sizeBytes)
   const total = sizes.some((size) => size === undefined)
@@ -125,6 +132,43 @@ function optionsOf(files: readonly string[], flags: CopyShardFlags) {
     ...(flags.null === undefined ? {} : { null: flags.null }),
     ...(encoding === undefined ? {} : { encoding }),
   })
+}
+
+function exportOf(
+  path: string,
+  files: readonly string[],
+  flags: CopyShardFlags,
+  shards: ShardChoice,
+): ExportRequest {
+  if (files.length > 0)
+    throw engineError('USAGE', { message: 'a file to load and --out exclude each other' })
+  if (flags.compression === 'zstd')
+    throw engineError('USAGE', { message: '--out is packed by gzip only' })
+  const { compression, table } = flags
+  const isPacked = compression === 'gzip' || (compression === 'auto' && path.endsWith('.gz'))
+  const columns = splitNames(flags.columns ?? [])
+  const orderBy = flags['order-by']
+  return {
+    path,
+    isPacked,
+    urls: shards.urls,
+    table,
+    options: optionsOf([path], flags),
+    placementOf: (found) =>
+      shards.sharding === undefined ? EVERYWHERE : placementOf(found, flags, shards),
+    ...(columns.length === 0 ? {} : { columns }),
+    ...(orderBy === undefined ? {} : { orderBy }),
+  }
+}
+
+/** For an export any placer will do: rows are read from every shard. */
+const EVERYWHERE: LoadPlacement = {
+  kind: 'sharded',
+  placer: makeKeyPlacer({
+    column: '',
+    keyType: 'bigint',
+    placement: { kind: 'hash', hasher: 'postgres', buckets: 1, bucketMap: [0] },
+  }),
 }
 
 function placementOf(table: CopyTable, flags: CopyShardFlags, shards: ShardChoice): LoadPlacement {

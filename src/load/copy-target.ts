@@ -77,6 +77,35 @@ export function copySql(
   columns: readonly string[],
   options: CopyOptions,
 ): string {
+  const written = writtenOptions(options)
+  if (options.format === 'csv') {
+    written.push(`quote ${quoteByte(options.quote)}`, `escape ${quoteByte(options.escape)}`)
+    written.push(...columnOption('force_null', options.forceNull))
+    written.push(...columnOption('force_not_null', options.forceNotNull))
+  }
+  const names = columns.map(quoteName).join(', ')
+  return `copy ${tableSql(table)} (${names}) from stdin (${written.join(', ')})`
+}
+
+/** COPY TO of one shard; rows in order when asked. */
+export function copyOutSql(
+  table: CopyTable,
+  columns: readonly string[],
+  options: CopyOptions,
+  order?: { readonly column: string; readonly collation: string | undefined },
+): string {
+  const names = columns.map(quoteName).join(', ')
+  const written = writtenOptions(options)
+  if (options.format === 'csv')
+    written.push(`quote ${quoteByte(options.quote)}`, `escape ${quoteByte(options.escape)}`)
+  if (order === undefined)
+    return `copy ${tableSql(table)} (${names}) to stdout (${written.join(', ')})`
+  const collation = order.collation === undefined ? '' : ` collate ${quoteName(order.collation)}`
+  const query = `select ${names} from ${tableSql(table)} order by ${quoteName(order.column)}${collation}`
+  return `copy (${query}) to stdout (${written.join(', ')})`
+}
+
+function writtenOptions(options: CopyOptions): string[] {
   const written = [`format ${options.format}`]
   if (options.header !== 'none')
     written.push(`header ${options.header === 'match' ? 'match' : 'true'}`)
@@ -85,13 +114,7 @@ export function copySql(
     written.push(`delimiter ${quoteByte(options.delimiter)}`)
     written.push(`null ${quoteText(options.nullMark.toString())}`)
   }
-  if (options.format === 'csv') {
-    written.push(`quote ${quoteByte(options.quote)}`, `escape ${quoteByte(options.escape)}`)
-    written.push(...columnOption('force_null', options.forceNull))
-    written.push(...columnOption('force_not_null', options.forceNotNull))
-  }
-  const names = columns.map(quoteName).join(', ')
-  return `copy ${tableSql(table)} (${names}) from stdin (${written.join(', ')})`
+  return written
 }
 
 function columnOption(name: string, columns: ColumnChoice): string[] {

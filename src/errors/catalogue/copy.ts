@@ -169,10 +169,16 @@ export const copyErrors = {
     retry: 'unsafe',
     exit: 6,
   },
+  COPY_ORDER: {
+    sqlstate: '0A000',
+    message: 'cannot order the export: {reason}',
+    hint: 'leave --order-by out, or name another column',
+    exit: 2,
+  },
   COPY_REJECT_FILE: {
     sqlstate: '58030',
     message: 'could not write "{path}": {reason}',
-    hint: 'name another --reject-file',
+    hint: 'name another file, or make room for it',
     exit: 5,
   },
   COPY_VERIFY_FAILED: {
