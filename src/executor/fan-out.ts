@@ -37,6 +37,8 @@ export interface FanOutOptions {
   readonly hidesParse?: boolean
   /** With COPY TO: each server sends a header line first. */
   readonly copyHeader?: boolean
+  /** True while the client listens: no other client's notifications may reach it. */
+  listens(): boolean
   /** Hears ParameterStatus of the first part. */
   parameterStatus(buffer: Buffer, start: number, end: number): void
   /** Called once, after every server is ready or lost; nothing of CommandComplete, error and ReadyForQuery was sent. */
@@ -113,6 +115,7 @@ export class FanOut {
 
   lead(part: Part, buffer: Buffer, start: number, end: number): void {
     const tag = buffer[start] as number
+    if (tag === backend.notificationResponse && !this.#options.listens()) return
     if (this.#copyOut !== undefined && this.#copyFrame(this.#copyOut, tag, buffer, start, end))
       return
     if (this.#options.hidesParse && tag === backend.parseComplete) return

@@ -51,6 +51,8 @@ export interface RelayListener {
   finished(): void
   /** A ParameterStatus, which is not forwarded: what differs from what the client knows is told before ReadyForQuery. */
   parameterStatus(buffer: Buffer, start: number, end: number): void
+  /** True while the client listens: no other client's notifications may reach it. */
+  listens(): boolean
   lost(error: EngineError): void
 }
 
@@ -153,6 +155,9 @@ export class Relay implements ServerReceiver {
         this.#output.forward(buffer, start, end)
         if (this.#owed.peek()?.kind === 'execute') this.forgetSync()
         return this.#listener.copyIn()
+      case backend.notificationResponse:
+        if (this.#listener.listens()) this.#output.forward(buffer, start, end)
+        return
       default:
         this.#output.forward(buffer, start, end)
     }

@@ -261,6 +261,7 @@ export class SessionCore {
       ready: (status) => this.#ready(status),
       finished: () => this.#finished(heldOf()),
       parameterStatus: (buffer, start, end) => this.noteStatus(buffer, start, end),
+      listens: () => this.held.pins.has('listen') || this.held.pins.has('session mode'),
       lost: (error) => this.#lost(heldOf(), error),
     }
   }

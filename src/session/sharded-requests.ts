@@ -302,6 +302,7 @@ export class ShardedRequests {
       mode,
       hidesParse,
       copyHeader,
+      listens: () => core.held.pins.has('listen'),
       parameterStatus: (buffer, start, end) => core.noteStatus(buffer, start, end),
       failed: () => {
         if (mode === 'rows') core.held.cancel()

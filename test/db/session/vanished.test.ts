@@ -40,4 +40,21 @@ describe('a client that vanishes in mid-statement', () => {
     )
     expect(row).toEqual({ timeout: '0', channels: '0', locks: '0', leaked: null })
   })
+
+  it('hands no notification to a client that does not listen', async () => {
+    const heard: unknown[] = []
+    const other = await served.connect()
+    other.on('notification', (message) => heard.push(message))
+    // a function's LISTEN cannot be seen in the statement that calls it
+    await served.query(
+      `create or replace function listen_hidden() returns void language plpgsql as 'begin listen hidden; end'`,
+    )
+    await other.query('select listen_hidden()')
+    await other.query("notify hidden, 'x'")
+    await other.query('select 1')
+    await served.query("notify hidden, 'y'")
+    await other.query('select 1')
+    await other.end()
+    expect(heard).toEqual([])
+  })
 })
