@@ -243,6 +243,7 @@ export class Session implements ClientHandle {
     if (!frame) return this.#drainQueue()
     if (this.#core.held.isWaiting) return
     const run = () => {
+      if (this.#behind !== frame) return
       this.#behind = undefined
       if (!this.#skipsToSync) this.#query(frame)
       this.#drainQueue()

@@ -31,6 +31,11 @@ export function isMissing(name: string): boolean {
   return report(name, findTool(name) === undefined)
 }
 
+/** The same for a file that a package brings, as a driver's jar. */
+export function isFileMissing(path: string): boolean {
+  return report(path, !existsSync(path))
+}
+
 /** The same for a module of Debian's python3. */
 export function isPythonModuleMissing(module: string): boolean {
   const python = existsSync('/usr/bin/python3') ? '/usr/bin/python3' : 'python3'
