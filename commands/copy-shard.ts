@@ -45,14 +45,16 @@ export default class CopyShard extends BaseCommand {
       dependsOn: ['sharding-key'],
       description: 'JSON file with the shard of each bucket, such as [0,1,0,1]',
     }),
-    table: Flags.string({ required: true, description: 'table, as SQL writes it' }),
+    table: Flags.string({
+      description: 'table, as SQL writes it; with --format pg_dump the file names them',
+    }),
     columns: Flags.string({
       multiple: true,
       multipleNonGreedy: true,
       description: 'columns in the order of the data: a,b,c',
     }),
     format: Flags.string({
-      options: ['csv', 'text', 'binary'],
+      options: ['csv', 'text', 'binary', 'pg_dump'],
       description: "format of the data (by the file's name, else csv)",
     }),
     header: Flags.boolean({
@@ -132,7 +134,7 @@ export default class CopyShard extends BaseCommand {
     const shards = await findShards(flags)
     const board = this.progress()
     using interrupt = this.interruptible('with a rollback of the batch')
-    const watch = watchLoad(board, flags.table, interrupt.soft, (line) => this.note(line))
+    const watch = watchLoad(board, flags.table ?? 'dump', interrupt.soft, (line) => this.note(line))
     try {
       const report = await copyShard(args.file ?? [], flags, shards, watch)
       watch.finish()

@@ -7,6 +7,7 @@ import type { CopyTable } from './copy-target.js'
 import { type ExportRequest, exportShards } from './export-shards.js'
 import { loadBatches } from './load-batches.js'
 import { type LoadRequest, type LoadWatch, loadCopy } from './load-copy.js'
+import { type DumpRequest, loadDump } from './load-dump.js'
 import { dialectOf, formatOf, keyModifier, placeByColumn, splitNames } from './load-options.js'
 import type { LoadPlacement } from './load-placement.js'
 import type { LoadReport } from './load-report.js'
@@ -14,7 +15,8 @@ import { type Compression, type CopyInput, listInputs } from './open-input.js'
 
 /** The flags as oclif gives them; absent ones are undefined. */
 export interface CopyShardFlags {
-  readonly table: string
+  /** Absent with --format pg_dump, whose blocks name theirs. */
+  readonly table?: string | undefined
   readonly columns?: readonly string[] | undefined
   readonly format?: string | undefined
   readonly header: boolean
@@ -69,7 +71,10 @@ export async function copyShard(
     ? undefined
     : sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0)
   watch.onStart(total)
+  if (flags.format === 'pg_dump') return await loadDump(dumpOf(files, inputs, flags, shards), watch)
   const request = requestOf(files, inputs, flags, shards)
+  if (flags['single-transaction'] && flags.jobs > 1)
+    throw engineError('USAGE', { message: '--single-transaction takes one job' })
   if (flags['dry-run'] || flags['single-transaction']) return await loadCopy(request, watch)
   const rejectPath = rejectPathOf(flags)
   return await loadBatches(
@@ -81,6 +86,41 @@ export async function copyShard(
     },
     watch,
   )
+}
+
+/** Flags that a dump answers itself, or that need the load of one table. */
+const notForDumps = [
+  ...(['columns', 'delimiter', 'quote', 'escape', 'null', 'encoding', 'table'] as const),
+  ...(['header', 'resume', 'single-transaction', 'force-null', 'force-not-null'] as const),
+]
+
+function dumpOf(
+  files: readonly string[],
+  inputs: readonly CopyInput[],
+  flags: CopyShardFlags,
+  shards: ShardChoice,
+): DumpRequest {
+  const wrong = notForDumps.find((name) => flags[name] !== undefined && flags[name] !== false)
+  if (wrong !== undefined || flags.jobs > 1)
+    throw engineError('USAGE', { message: `--${wrong ?? 'jobs'} is not for --format pg_dump` })
+  const {
+    table: _,
+    options: __,
+    ...request
+  } = requestOf(files, inputs, { ...flags, format: 'text', table: '' }, shards)
+  const rejectPath = rejectPathOf(flags)
+  return {
+    ...request,
+    isResume: false,
+    batchBytes: readSize(flags['batch-size'], '--batch-size') ?? BATCH_BYTES,
+    ...(rejectPath === undefined ? {} : { rejectPath }),
+  }
+}
+
+function tableOf(flags: CopyShardFlags): string {
+  if (flags.table === undefined)
+    throw engineError('USAGE', { message: 'give --table (only --format pg_dump does without)' })
+  return flags.table
 }
 
 /** So much of the input is loaded between two commits. */
@@ -107,7 +147,7 @@ function requestOf(
     inputs,
     compression: flags.compression,
     urls: shards.urls,
-    table: flags.table,
+    table: tableOf(flags),
     options: optionsOf(files, flags),
     jobs: flags.jobs,
     isDryRun: flags['dry-run'],
@@ -144,7 +184,8 @@ function exportOf(
     throw engineError('USAGE', { message: 'a file to load and --out exclude each other' })
   if (flags.compression === 'zstd')
     throw engineError('USAGE', { message: '--out is packed by gzip only' })
-  const { compression, table } = flags
+  const { compression } = flags
+  const table = tableOf(flags)
   const isPacked = compression === 'gzip' || (compression === 'auto' && path.endsWith('.gz'))
   const columns = splitNames(flags.columns ?? [])
   const orderBy = flags['order-by']

@@ -1,0 +1,67 @@
+/** Loads plain pg_dump files: each COPY block into the shards of its table, in the order of the dump. */
+import { Readable } from 'node:stream'
+import { makeCopyOptions } from '../copy/copy-options.js'
+import { DumpReader } from './dump-reader.js'
+import { type BatchRequest, type BatchWatch, loadBatches } from './load-batches.js'
+import { loadCopy } from './load-copy.js'
+import type { LoadReport } from './load-report.js'
+import { readChunks } from './open-input.js'
+
+export type DumpRequest = Omit<BatchRequest, 'table' | 'columns' | 'options'>
+
+/** @throws the first failure; tables before it are loaded */
+export async function loadDump(request: DumpRequest, watch: BatchWatch): Promise<LoadReport> {
+  const startedMs = watch.clock.monotonicMs()
+  const reports: LoadReport[] = []
+  let setvals = 0
+  for (const input of request.inputs) {
+    const chunks = readChunks(input, request.compression, (bytes) => watch.onProgress(bytes, 0))
+    const reader = new DumpReader(input.name, chunks)
+    const inner = { ...watch, onProgress: (_: number, rows: number) => watch.onProgress(0, rows) }
+    for (let block = await reader.next(); block !== undefined; block = await reader.next()) {
+      const { columns, data, table } = block
+      const { rejectPath } = request
+      const one: BatchRequest = {
+        ...request,
+        inputs: [{ name: `${input.name} (${table})`, open: () => Readable.from(data) }],
+        compression: 'none',
+        table,
+        columns,
+        options: makeCopyOptions({ format: 'text' }),
+        ...(rejectPath === undefined ? {} : { rejectPath: `${rejectPath}.${table}` }),
+      }
+      const report = request.isDryRun ? await loadCopy(one, inner) : await loadBatches(one, inner)
+      watch.note(`${table}: ${report.read} rows`)
+      reports.push(report)
+    }
+    setvals += reader.setvals
+  }
+  if (setvals > 0)
+    watch.note(
+      `passed over ${setvals} setval lines: run them on every shard, then pgshard setup, which makes the sequences disjoint`,
+    )
+  return { ...sumOf(reports), elapsedMs: watch.clock.monotonicMs() - startedMs }
+}
+
+function sumOf(reports: readonly LoadReport[]): LoadReport {
+  const shards = new Map<number, { rows: number; bytes: number }>()
+  for (const { shard, rows, bytes } of reports.flatMap((report) => report.shards)) {
+    const sum = shards.get(shard) ?? { rows: 0, bytes: 0 }
+    shards.set(shard, { rows: sum.rows + rows, bytes: sum.bytes + bytes })
+  }
+  const total = (of: (report: LoadReport) => number) =>
+    reports.reduce((sum, report) => sum + of(report), 0)
+  const rejectedTo = reports.find((report) => report.rejectedTo !== undefined)?.rejectedTo
+  return {
+    read: total(({ read }) => read),
+    written: total(({ written }) => written),
+    rejected: total(({ rejected }) => rejected),
+    shards: [...shards].sort(([a], [b]) => a - b).map(([shard, sum]) => ({ shard, ...sum })),
+    elapsedMs: 0,
+    isReference: false,
+    isDryRun: reports.some(({ isDryRun }) => isDryRun),
+    ...(rejectedTo === undefined
+      ? {}
+      : { rejectedTo, inRejectFile: total(({ inRejectFile }) => inRejectFile ?? 0) }),
+  }
+}
