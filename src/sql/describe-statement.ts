@@ -37,8 +37,12 @@ export function isBuiltin({ schema, name }: FunctionUse): boolean {
   )
 }
 
+/** Called stable, but they give the transaction a number, which a replica cannot. */
+const numbersTransaction = /^(?:txid_current|pg_current_xact_id)$/
+
 const mayWrite = (call: FunctionUse): boolean =>
-  volatileBuiltins.has(call.name) && !harmlessVolatiles.has(call.name)
+  numbersTransaction.test(call.name) ||
+  (volatileBuiltins.has(call.name) && !harmlessVolatiles.has(call.name))
 
 const queryKinds: Record<string, StatementKind> = {
   SelectStmt: 'select',

@@ -9,6 +9,10 @@ export interface ShardAddress {
   readonly host: string
   readonly port: number
   readonly database: string
+  /** `primary` when absent. */
+  readonly role?: 'primary' | 'replica' | 'auto'
+  /** Number of the shard; that of the entry's place when absent. */
+  readonly shard?: number
 }
 
 export interface ServeSetup {
@@ -61,7 +65,8 @@ export function writeServeConfig(setup: ServeSetup): { configPath: string; users
     lines.push(
       `port = ${address.port}`,
       `database_name = "${address.database}"`,
-      `shard = ${shard}`,
+      `shard = ${address.shard ?? shard}`,
+      `role = "${address.role ?? 'primary'}"`,
     )
   }
   const configPath = join(directory, 'pgdog.toml')
