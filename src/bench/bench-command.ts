@@ -197,8 +197,8 @@ export function resultLines(result: BenchResult, options: BenchOptions, version:
     ...ownLines(report),
     ...(result.thresholds.length === 0 ? [] : ['']),
     ...result.thresholds.map(
-      ({ threshold, value, ok }) =>
-        `threshold ${threshold}: ${ok ? 'ok' : 'FAILED'} (${value === null ? 'not measured' : value.toFixed(3)})`,
+      ({ threshold, value, unit, ok }) =>
+        `threshold ${threshold}: ${ok ? 'ok' : 'FAILED'} (${value === null ? 'not measured' : `${value.toFixed(3)} ${unit}`.trimEnd()})`,
     ),
   ]
 }

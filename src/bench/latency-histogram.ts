@@ -50,15 +50,17 @@ export class LatencyHistogram {
 
   /** In milliseconds; all zero when nothing was recorded. */
   percentilesMs(): Percentiles {
+    const maxUs = this.#inner.totalCount === 0 ? 0 : this.#inner.maxValue
+    // A percentile is the upper end of its bucket, which may lie above everything recorded.
     const at = (percent: number) =>
-      this.#inner.totalCount === 0 ? 0 : this.#inner.getValueAtPercentile(percent) / 1000
+      maxUs === 0 ? 0 : Math.min(this.#inner.getValueAtPercentile(percent), maxUs) / 1000
     return {
       p50: at(50),
       p90: at(90),
       p95: at(95),
       p99: at(99),
       p999: at(99.9),
-      max: this.#inner.totalCount === 0 ? 0 : this.#inner.maxValue / 1000,
+      max: maxUs / 1000,
     }
   }
 }

@@ -162,7 +162,7 @@ export function ownLines(report: BenchReport): string[] {
     )
     lines.push(
       '',
-      `chi-square of connections: ${chi.statistic.toFixed(2)}, ${chi.degreesOfFreedom} degrees of freedom, p = ${chi.p.toFixed(3)}${few ? ' (too few connections to say much: use -C or more clients)' : ''}`,
+      `chi-square of connections: ${chi.statistic.toFixed(2)}, ${chi.degreesOfFreedom} ${chi.degreesOfFreedom === 1 ? 'degree' : 'degrees'} of freedom, p = ${chi.p.toFixed(3)}${few ? ' (too few connections to say much: use -C or more clients)' : ''}`,
     )
   }
   return lines

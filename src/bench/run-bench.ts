@@ -132,6 +132,7 @@ function watch(
   const startMs = clock.monotonicMs()
   let last = transactionStats()
   let lastMs = startMs
+  let dueMs = startMs + everyMs
   let timer = clock.after(everyMs, tick)
   function tick(): void {
     const nowMs = clock.monotonicMs()
@@ -139,9 +140,10 @@ function watch(
     say(progressLine(plan, now, last, nowMs - startMs, nowMs - lastMs))
     last = now
     lastMs = nowMs
-    const nextMs =
-      startMs + (Math.floor((nowMs - startMs) / (everyMs as number)) + 1) * (everyMs as number)
-    timer = clock.after(nextMs - nowMs, tick)
+    // A timer may fire a moment early: the line of this moment is not due again then.
+    do dueMs += everyMs as number
+    while (dueMs <= nowMs)
+    timer = clock.after(dueMs - nowMs, tick)
   }
   return () => timer.cancel()
 }

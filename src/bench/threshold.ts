@@ -14,6 +14,8 @@ export interface Threshold {
 export interface ThresholdResult {
   readonly threshold: string
   readonly value: number | null
+  /** Of the value: ms whatever the limit was written in, % or nothing. */
+  readonly unit: string
   readonly ok: boolean
 }
 
@@ -67,6 +69,13 @@ const usage = (message: string) =>
     },
   )
 
+const counts = new Set(['tps', 'errors', 'chi2_p'])
+
+function unitOf({ metric }: Threshold): string {
+  if (counts.has(metric)) return ''
+  return metric.endsWith('_pct') ? '%' : 'ms'
+}
+
 const units: Readonly<Record<string, number>> = { '': 1, '%': 1, us: 0.001, ms: 1, s: 1000 }
 
 export function parseThreshold(text: string): Threshold {
@@ -119,6 +128,7 @@ export function checkThresholds(
     return {
       threshold: threshold.text,
       value: value ?? null,
+      unit: unitOf(threshold),
       ok: value !== undefined && holds(value, threshold),
     }
   })
