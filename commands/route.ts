@@ -59,7 +59,9 @@ export default class Route extends BaseCommand {
 
 function readSql(text: string | undefined, file: string | undefined): string {
   if ((text === undefined) === (file === undefined)) {
-    throw engineError('USAGE', { message: 'give either a statement or --file' })
+    throw engineError('USAGE', {
+      message: 'give either a statement or --file (/dev/stdin reads standard input)',
+    })
   }
   if (text !== undefined) return text
   try {

@@ -126,8 +126,8 @@ function plainBoard(write: (line: string) => void, clock: Clock, everyMs: number
   }
 }
 
-function terminalBoard(stream: NodeJS.WritableStream, clock: Clock): ProgressBoard {
-  const bars = new MultiBar(
+const openBars = (stream: NodeJS.WritableStream): MultiBar =>
+  new MultiBar(
     {
       stream,
       clearOnComplete: false,
@@ -141,8 +141,19 @@ function terminalBoard(stream: NodeJS.WritableStream, clock: Clock): ProgressBoa
     },
     Presets.rect,
   )
+
+function terminalBoard(stream: NodeJS.WritableStream, clock: Clock): ProgressBoard {
+  let bars: MultiBar | undefined
+  let running = 0
+  // Nothing may be drawn over what the command prints once its last bar has ended.
+  const close = () => {
+    bars?.stop()
+    bars = undefined
+  }
   return {
     bar: (given) => {
+      bars ??= openBars(stream)
+      running += 1
       const item = startItem(given, clock.monotonicMs())
       const text = () => ({ text: describeItem(item, clock.monotonicMs()) })
       const bar = bars.create(item.total ?? 0, 0, text())
@@ -162,11 +173,16 @@ function terminalBoard(stream: NodeJS.WritableStream, clock: Clock): ProgressBoa
           item.extra = extra ?? item.extra
           bar.update(item.done, text())
           bar.stop()
+          running -= 1
+          if (running === 0) close()
         },
       }
     },
-    note: (line) => bars.log(`${line}\n`),
-    close: () => bars.stop(),
+    note: (line) => {
+      if (bars) bars.log(`${line}\n`)
+      else stream.write(`${line}\n`)
+    },
+    close,
   }
 }
 

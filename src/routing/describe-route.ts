@@ -63,12 +63,24 @@ export function textParameters(values: readonly string[]): BoundParameters | und
   }
 }
 
+/** Says which `$n` was given no value: the planner then takes its key as unknown, unlike in a run. */
+function missingValues(sql: string, given: number): string[] {
+  const bare = sql.replace(/'[^']*'|"[^"]*"|--[^\n]*|\/\*.*?\*\//gs, ' ')
+  const numbers = [...bare.matchAll(/(?<![\w$])\$(\d+)/g)].map(([, digits]) => Number(digits))
+  return [...new Set(numbers)]
+    .filter((number) => number > given)
+    .sort((a, b) => a - b)
+    .map((number) => `$${number} has no value here and names no key: give it with --param`)
+}
+
 function describe(
   statement: PlannedStatement,
   sql: string,
   plan: Plan,
   shardCount: number,
+  given: number,
 ): RouteDescription {
+  const own = sql.slice(statement.start, statement.end)
   const shards = plan.how === 'refuse' ? [] : listShards(plan.target, shardCount)
   return {
     kind: kindOf(statement),
@@ -77,9 +89,9 @@ function describe(
     how: hows[plan.how],
     role: plan.role,
     ...(plan.anyShard ? { any_shard: true } : {}),
-    reasons: plan.reasons,
+    reasons: [...plan.reasons, ...missingValues(own, given)],
     ...(plan.error ? { error: plan.error } : {}),
-    sql: sql.slice(statement.start, statement.end),
+    sql: own,
   }
 }
 
@@ -109,7 +121,8 @@ export function describeRoutes(
       },
     ]
   }
-  return query.statements.map((statement) =>
-    describe(statement, sql, statement.route(parameters, context), planner.shardCount),
-  )
+  return query.statements.map((statement) => {
+    const plan = statement.route(parameters, context)
+    return describe(statement, sql, plan, planner.shardCount, parameters?.count ?? 0)
+  })
 }

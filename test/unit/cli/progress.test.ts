@@ -77,6 +77,21 @@ describe('openProgress', () => {
     expect(text()).toContain('orders: 100 % (10 of 10 rows)')
   })
 
+  test('a terminal gets nothing more behind the last bar that ended, and a new block for the next', () => {
+    const clock = new FakeClock()
+    const { stream, text } = collector(true)
+    const board = openProgress({ quiet: false, stream, clock })
+    board.bar({ label: 'first', total: 10, unit: 'rows' }).finish()
+    const ended = text()
+    expect(ended).toMatch(/\n$/)
+    board.close()
+    expect(text()).toBe(ended)
+    board.note('between')
+    board.bar({ label: 'second', total: 10, unit: 'rows' }).finish()
+    expect(text().slice(ended.length)).toMatch(/^between\n.*second: .*\n$/s)
+    expect(text().slice(ended.length)).not.toContain('first')
+  })
+
   test('--quiet says nothing', async () => {
     const clock = new FakeClock()
     const { stream, text } = collector(false)
