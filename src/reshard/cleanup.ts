@@ -48,7 +48,7 @@ export async function cleanupRun(options: CleanupOptions): Promise<CleanupReport
       ...(await cleanFences(record.objects, context)),
       ...(await cleanTarget(record.objects, context)),
     ]
-    if (kept.length === 0 || !isDone) await journal.setState('cleaned')
+    if (!isDone) await journal.setState('cleaned')
     return { run: record.run, removed, kept }
   } finally {
     await journal.close()

@@ -145,7 +145,7 @@ export function refuseProblems(found: Preflight, from: string, to: string): void
   const detail = errors.map(({ where, what, mend }) => `${where}: ${what}\n    mend: ${mend}`)
   throw engineError(
     'RESHARD_REFUSED',
-    { from, to, count: errors.length },
+    { from, to, problems: errors.length === 1 ? '1 problem' : `${errors.length} problems` },
     { detail: detail.join('\n') },
   )
 }

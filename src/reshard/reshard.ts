@@ -308,7 +308,7 @@ class Run {
       )
     }
     const rows = report.tables.reduce((sum, table) => sum + table.sourceRows, 0)
-    listener.step(`equal: ${rows} rows in ${report.tables.length} tables`)
+    listener.step(`equal: ${rows.toLocaleString('en')} rows in ${report.tables.length} tables`)
     await this.#journal.setState('ready')
     return report
   }

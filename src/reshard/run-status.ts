@@ -79,7 +79,7 @@ function nextStep(record: JournalRecord, from: string, to: string): string {
   const cleanup = `pgshard reshard cleanup --from ${from} --to ${to}`
   switch (record.state) {
     case 'cut_over':
-      return record.objects.length > 0 ? cleanup : `"${from}" is served by the new shards`
+      return stepAfterCutover(record, from, cleanup)
     case 'cleaned':
       return `pgshard reshard run --from ${from} --to ${to}`
     case 'cutting_over':
@@ -89,6 +89,15 @@ function nextStep(record: JournalRecord, from: string, to: string): string {
     default:
       return `wait for the run; when its process is gone: ${cleanup} --drop-target`
   }
+}
+
+function stepAfterCutover(record: JournalRecord, from: string, cleanup: string): string {
+  const served = `"${from}" is served by the new shards`
+  if (record.objects.length === 0) return served
+  const isFencedOnly = record.objects.every(({ kind }) => kind === 'fence')
+  return isFencedOnly
+    ? `none: ${served}; when the old ones may be written again: ${cleanup} --lift-fence`
+    : cleanup
 }
 
 function copyEta(record: JournalRecord): number | null {

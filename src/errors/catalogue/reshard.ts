@@ -4,7 +4,7 @@ import type { CatalogueEntry } from '../catalogue-entry.js'
 export const reshardErrors = {
   RESHARD_REFUSED: {
     sqlstate: '55000',
-    message: 'cannot move "{from}" to "{to}": {count} problem(s) found, nothing was changed',
+    message: 'cannot move "{from}" to "{to}": {problems} found, nothing was changed',
     hint: 'mend what the list names, then run it again',
     retry: 'safe',
     exit: 5,
@@ -90,7 +90,7 @@ export const reshardErrors = {
   RESHARD_PROXY: {
     sqlstate: '08001',
     message: 'could not reach the console of the running proxy at {where}: {reason}',
-    hint: 'start it with pgshard serve, name its console with --proxy, or pass --no-proxy when no proxy serves this configuration',
+    hint: 'start pgshard serve with a password under [admin] in users.toml, name its console with --proxy, or pass --no-proxy when no proxy serves this configuration',
     exit: 4,
   },
   RESHARD_PAUSE: {
