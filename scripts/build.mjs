@@ -17,7 +17,8 @@ try {
   process.exit(existsSync('dist') ? 0 : 1)
 }
 if (!loose) rmSync('dist', { recursive: true, force: true })
-const node = (args) => spawnSync(process.execPath, args, { stdio: 'inherit' }).status ?? 1
+const env = { ...process.env, OCLIF_SKIP_NEW_VERSION_CHECK: 'true' }
+const node = (args) => spawnSync(process.execPath, args, { stdio: 'inherit', env }).status ?? 1
 const status = node([
   tsc,
   '-p',

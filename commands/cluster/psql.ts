@@ -17,7 +17,12 @@ export default class ClusterPsql extends BaseCommand {
     shard: Flags.integer({ default: 0, min: 0, description: 'number of the shard' }),
     replica: Flags.integer({ default: 0, min: 0, description: 'its n-th replica; 0: the primary' }),
     database: Flags.string({ char: 'd', description: "another database than the cluster's" }),
-    command: Flags.string({ char: 'c', description: 'run this statement and end' }),
+    command: Flags.string({
+      char: 'c',
+      multiple: true,
+      multipleNonGreedy: true,
+      description: 'run this statement and end',
+    }),
     builtin: Flags.boolean({ description: 'our own prompt, also where psql is installed' }),
   }
 
@@ -29,7 +34,7 @@ export default class ClusterPsql extends BaseCommand {
       shard: flags.shard,
       replica: flags.replica,
       database: flags.database,
-      command: flags.command,
+      commands: flags.command ?? [],
       builtin: flags.builtin,
       environment: process.env,
       streams: { input: process.stdin, output: process.stdout, errors: process.stderr },

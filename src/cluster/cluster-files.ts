@@ -78,6 +78,10 @@ const usersFile = (state: ClusterState): string =>
     `database = ${toml(state.database)}`,
     ...(state.password === undefined ? [] : [`password = ${toml(state.password)}`]),
     '',
+    '# the console: psql -h 127.0.0.1 -p 6432 -U admin pgshard; "reshard run" speaks with it too',
+    '[admin]',
+    `password = ${toml(state.password ?? 'admin')}`,
+    '',
   ].join('\n')
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex')

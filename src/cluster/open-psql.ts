@@ -10,8 +10,8 @@ export interface PsqlOptions {
   /** 0: the primary; from 1 on its replicas. */
   replica: number
   database?: string | undefined
-  /** One statement instead of a conversation. */
-  command?: string | undefined
+  /** Statements instead of a conversation; none: a conversation. */
+  commands: readonly string[]
   /** Never psql, also when it is there. */
   builtin: boolean
   environment: NodeJS.ProcessEnv
@@ -68,11 +68,11 @@ export async function openPsql(options: PsqlOptions): Promise<number> {
       '-d',
       database,
     ]
-    if (options.command !== undefined) parameters.push('-c', options.command)
+    for (const command of options.commands) parameters.push('-c', command)
     const environment = { ...options.environment, PGPASSWORD: cluster.password ?? '' }
     const code = await runPsql(parameters, environment)
     if (code !== undefined) return code
   }
   const address = { port: server.port, database, user: cluster.user, password: cluster.password }
-  return runPrompt(address, options.streams, options.command)
+  return runPrompt(address, options.streams, options.commands)
 }

@@ -174,14 +174,17 @@ async function readLines(lines: Interface, prompt: Prompt, isInteractive: boolea
 export async function runPrompt(
   address: InstanceAddress,
   streams: PromptStreams,
-  command?: string,
+  commands: readonly string[],
 ): Promise<number> {
   const { password, ...rest } = address
   const client = await openHostClient({ host: '127.0.0.1', ...rest, password: password ?? '' })
   const prompt = new Prompt(client, streams, address.database)
   try {
-    if (command !== undefined) {
-      await prompt.line(command)
+    if (commands.length > 0) {
+      for (const command of commands) {
+        await prompt.line(command)
+        await prompt.finish()
+      }
     } else {
       const isInteractive = streams.input.isTTY === true
       if (isInteractive)
@@ -200,5 +203,5 @@ export async function runPrompt(
   } finally {
     await closePg(client)
   }
-  return prompt.failed && (command !== undefined || streams.input.isTTY !== true) ? 1 : 0
+  return prompt.failed && (commands.length > 0 || streams.input.isTTY !== true) ? 1 : 0
 }
