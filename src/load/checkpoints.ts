@@ -98,7 +98,7 @@ export class Checkpoints {
         client,
         `delete from pgshard.copy_checkpoint where job = ${text(this.#job.id)}`,
       )
-      await adminQuery(client, dropIfOurs)
+      await dropIfOurs(client)
     })
   }
 
@@ -174,16 +174,16 @@ const hasTable = async (client: pg.Client): Promise<boolean> => {
 }
 
 /** Without `pgshard setup` the table is ours alone; with it, it stays. */
-const dropIfOurs = `do $$
-begin
-  if to_regclass('pgshard.schema_version') is null
-     and not exists (select from pgshard.copy_checkpoint) then
-    drop table pgshard.copy_checkpoint;
-    if not exists (select from pg_class where relnamespace = 'pgshard'::regnamespace) then
-      drop schema pgshard;
-    end if;
-  end if;
-end $$`
+async function dropIfOurs(client: pg.Client): Promise<void> {
+  const answer = async (sql: string) => Object.values((await adminQuery(client, sql))[0] ?? {})[0]
+  const isOurs = "select to_regclass('pgshard.schema_version') is null"
+  const hasRows = 'select exists (select from pgshard.copy_checkpoint)'
+  const hasOthers =
+    "select exists (select from pg_catalog.pg_class where relnamespace = 'pgshard'::regnamespace)"
+  if ((await answer(isOurs)) !== 't' || (await answer(hasRows)) === 't') return
+  await adminQuery(client, 'drop table pgshard.copy_checkpoint')
+  if ((await answer(hasOthers)) !== 't') await adminQuery(client, 'drop schema pgshard')
+}
 
 type StoredInput = InputIdentity & { readonly index: number; readonly lines: number }
 
