@@ -4,7 +4,7 @@
  * one that started the servers has died. A replica begins as a copy of the primary's directory
  * from before the primary's first start, so that no base backup is needed.
  */
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, rmdirSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Clock, systemClock } from '../base/clock.js'
 import { engineError } from '../errors/engine-error.js'
@@ -171,16 +171,28 @@ export async function destroyCluster(
 ): Promise<number> {
   const path = resolve(directory)
   requireState(path)
-  return withLock(path, clock, async () => {
+  const stopped = await withLock(path, clock, async () => {
     const state = requireState(path)
-    const stopped = await stopServers(state, clock, 'immediate')
+    const count = await stopServers(state, clock, 'immediate')
     for (const place of [state.dataRoot, state.socketDirectory])
       rmSync(place, { recursive: true, force: true })
     for (const name of ['pgshard.env', 'pgdog.toml', 'users.toml'])
       rmSync(join(path, name), { force: true })
     rmSync(stateFile(path), { force: true })
-    return stopped
+    return count
   })
+  removeEmpty(path)
+  return stopped
+}
+
+/** What others put there, such as the backup of a switched configuration, is theirs. */
+function removeEmpty(directory: string): void {
+  if (directory === process.cwd()) return
+  try {
+    rmdirSync(directory)
+  } catch {
+    // not empty
+  }
 }
 
 export interface ServerStatus extends ClusterServer {

@@ -78,7 +78,7 @@ test('start, status, psql, stop, destroy', async () => {
 
   expect(await runCliJson(['cluster', 'stop', ...at])).toEqual({ stopped: 4 })
   expect(await runCliJson(['cluster', 'destroy', ...at])).toEqual({ stopped: 0, destroyed: true })
-  expect(existsSync(join(directory, 'data'))).toBe(false)
+  expect(existsSync(directory)).toBe(false)
 })
 
 test('a password is not printed', async () => {
