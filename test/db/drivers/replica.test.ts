@@ -83,7 +83,7 @@ describe('a primary and a replica', () => {
     },
   )
 
-  it('writes go on after the primary is killed and the replica promoted, none lost and none to the old one', async () => {
+  it('writes go on at the new primary after the old one is killed, none lost', async () => {
     const { servers, replicas, database } = postgres()
     const replica = replicas[0]!
     const acked: string[] = []
