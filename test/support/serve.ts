@@ -1,8 +1,8 @@
 /** A running `pgshard serve` in front of given servers, from config files that are written for it. */
 import { mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
+import { inject } from 'vitest'
 import { type CliProgram, startCli } from './run-cli.js'
 
 export interface ShardAddress {
@@ -49,7 +49,7 @@ export const ADMIN_PASSWORD = 'console'
 
 /** Writes the files of a setup into a fresh folder. */
 export function writeServeConfig(setup: ServeSetup): { configPath: string; usersPath: string } {
-  const directory = mkdtempSync(join(tmpdir(), 'pgshard-serve-'))
+  const directory = mkdtempSync(join(inject('runDirectory'), 'serve-'))
   const database = setup.database ?? 'app'
   const lines = [
     '[general]',

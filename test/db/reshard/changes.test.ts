@@ -1,7 +1,6 @@
 import { mkdtemp, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.js'
 import { silentLog } from '../../../src/base/log.js'
 import type { HostTarget } from '../../../src/pg/host-client.js'
@@ -52,7 +51,7 @@ async function options(
   target: ReshardSide,
   gate: TrafficGate,
 ): Promise<RunOptions> {
-  const path = join(await mkdtemp(join(tmpdir(), 'pgshard-move-')), 'pgdog.toml')
+  const path = join(await mkdtemp(join(inject('runDirectory'), 'pgshard-move-')), 'pgdog.toml')
   await writeFile(
     path,
     '[[databases]]\nname = "a"\nhost = "h1"\n[[databases]]\nname = "b"\nhost = "h2"\n',

@@ -1,7 +1,6 @@
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.js'
 import { silentLog } from '../../../src/base/log.js'
 import type { HostTarget } from '../../../src/pg/host-client.js'
@@ -64,7 +63,7 @@ async function seed(source: ReshardSide, rows: number): Promise<void> {
 }
 
 async function configFile(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'pgshard-move-'))
+  const directory = await mkdtemp(join(inject('runDirectory'), 'pgshard-move-'))
   const path = join(directory, 'pgdog.toml')
   await writeFile(
     path,

@@ -1,9 +1,8 @@
 /** The whole program: `serve` with writers on it, `reshard run` beside it; and a run that is killed. */
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { expect, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
 import { runCli, startCli } from '../../support/run-cli.js'
 import { usePostgres } from '../../support/use-postgres.js'
 import { waitFor } from '../../support/wait-for.js'
@@ -36,7 +35,7 @@ async function makeShop(from: number, to: number): Promise<Shop> {
       )
       .join('') +
     `[[sharded_tables]]\ndatabase = "${name}"\ncolumn = "tenant"\ndata_type = "bigint"\n`
-  const directory = await mkdtemp(join(tmpdir(), 'pgshard-live-'))
+  const directory = await mkdtemp(join(inject('runDirectory'), 'pgshard-live-'))
   const config = join(directory, 'pgdog.toml')
   const users = join(directory, 'users.toml')
   await writeFile(
