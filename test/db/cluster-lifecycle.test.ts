@@ -34,9 +34,9 @@ const ask = async (port: number, sql: string, password?: string) =>
   askInstance({ port, database: 'app', user: 'postgres', password }, sql)
 
 /** False also for one that has ended and waits to be buried. */
-function isRunning(pid: number): boolean {
+function isRunning(pid: number | undefined): boolean {
   try {
-    process.kill(pid, 0)
+    process.kill(pid!, 0)
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
   } catch {
     return false
