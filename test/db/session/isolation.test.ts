@@ -40,7 +40,7 @@ describe('clients that share servers', () => {
       // all of it has happened
       expect(total('transactions')).toBeGreaterThan(CLIENTS * TRANSACTIONS * 0.8)
       for (const name of ['timeouts', 'cancels', 'vanished'] as const)
-        expect(total(name), name).toBeGreaterThan(CLIENTS)
+        expect(total(name), name).toBeGreaterThan(CLIENTS / 4)
 
       const rows = await postgres().query('select tag, turn from mark order by tag, turn')
       const found = rows.map(({ tag, turn }) => `${tag} ${turn}`)
