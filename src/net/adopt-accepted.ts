@@ -23,7 +23,7 @@ export function adoptAccepted(accepted: Socket): NodeByteSocket {
   holder._handle = null
   accepted.on('error', () => undefined)
   accepted.destroy()
-  const bytes = new NodeByteSocket({ reader: new ReadBuffer() })
+  const bytes = new NodeByteSocket({ reader: new ReadBuffer({ shares: true }) })
   const socket = new Socket({
     handle,
     onread: bytes.onRead,

@@ -4,7 +4,7 @@
  */
 import type { Socket } from 'node:net'
 import { systemClock, type Timer } from '../base/clock.js'
-import { noteHeld, type ReadBuffer } from './read-buffer.js'
+import { isShared, noteHeld, type ReadBuffer } from './read-buffer.js'
 
 export interface ByteSocket {
   /** Each read. The chunk is borrowed: its memory is reused after the call returns. Reading starts when this is first set. */
@@ -149,7 +149,7 @@ export class NodeByteSocket implements ByteSocket {
   write(buffer: Buffer): boolean {
     const socket = this.#socket
     if (this.#ended || !socket || socket.destroyed || buffer.length === 0) return true
-    const below = socket.write(buffer)
+    const below = socket.write(isShared(buffer) ? Buffer.from(buffer) : buffer)
     const queued = socket.writableLength
     if (queued === 0) return true
     noteHeld(buffer)

@@ -3,6 +3,9 @@
  *
  * A chunk is lent for one call. When a write of that chunk is not taken by the kernel at once, Node keeps a
  * reference to it, so the reader leaves the memory to that write and reads on into other memory.
+ *
+ * Sockets of clients are many and mostly idle: their small reads go into one memory for all (the kernel fills it only
+ * in the call that lends it), so that an idle one has none. What is written from there is copied first.
  */
 
 export const SMALL_READ_BYTES = 8192
@@ -14,17 +17,33 @@ const SPARE_LIMIT = 32
 
 const spares: Buffer[] = []
 
+const shared: Buffer = Buffer.allocUnsafeSlow(SMALL_READ_BYTES)
+
+/** True for bytes that the next read of any client overwrites: a write that may wait needs a copy. */
+export const isShared = (chunk: Buffer): boolean => chunk.buffer === shared.buffer
+
 /** The reader whose chunk is lent at this moment; reads are synchronous and do not nest. */
 let lending: ReadBuffer | undefined
 
 const takeLarge = (): Buffer => spares.pop() ?? Buffer.allocUnsafeSlow(LARGE_READ_BYTES)
 
 export class ReadBuffer {
-  #memory: Buffer = Buffer.allocUnsafeSlow(SMALL_READ_BYTES)
+  #memory: Buffer
+  readonly #shares: boolean
   #held = false
   #large = false
   #smallReads = 0
   #size = 0
+
+  /** With `shares` small reads go into the memory that all such readers share. */
+  constructor(options: { shares?: boolean } = {}) {
+    this.#shares = options.shares ?? false
+    this.#memory = this.#small()
+  }
+
+  #small(): Buffer {
+    return this.#shares ? shared : Buffer.allocUnsafeSlow(SMALL_READ_BYTES)
+  }
 
   /** Lends the first `size` bytes to `use` for the length of the call. */
   lend(size: number, memory: Buffer, use: (chunk: Buffer) => void): void {
@@ -42,10 +61,11 @@ export class ReadBuffer {
   next(): Buffer {
     const filled = this.#size === this.#memory.length
     this.#smallReads = this.#size <= SMALL_READ_BYTES && !filled ? this.#smallReads + 1 : 0
-    const large = this.#large ? this.#smallReads < SMALL_READS_TO_SHRINK : filled
+    const patience = this.#shares ? 1 : SMALL_READS_TO_SHRINK
+    const large = this.#large ? this.#smallReads < patience : filled
     if (!this.#held && large === this.#large) return this.#memory
     if (this.#large && !this.#held && spares.length < SPARE_LIMIT) spares.push(this.#memory)
-    this.#memory = large ? takeLarge() : Buffer.allocUnsafeSlow(SMALL_READ_BYTES)
+    this.#memory = large ? takeLarge() : this.#small()
     this.#large = large
     this.#held = false
     return this.#memory
@@ -58,7 +78,7 @@ export class ReadBuffer {
 
   /** @see noteHeld */
   hold(memory: ArrayBufferLike): void {
-    if (memory === this.#memory.buffer) this.#held = true
+    if (memory === this.#memory.buffer && memory !== shared.buffer) this.#held = true
   }
 }
 
