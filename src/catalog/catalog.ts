@@ -2,6 +2,7 @@
  * What the tables of a database are, as read from one of its shards: an immutable snapshot with look-up through a search path.
  * System catalogs are not in it.
  */
+import type { HiddenCode } from './hidden-code.js'
 
 export interface CatalogColumn {
   readonly name: string
@@ -86,13 +87,17 @@ export class Catalog {
   readonly operators: readonly CatalogOperator[]
   /** Schemas that bear the name of a role: what $user in a search path may mean. */
   readonly userSchemas: ReadonlySet<string>
+  /** Absent: unknown, so that anything may be hidden anywhere. */
+  readonly hiddenCode: HiddenCode | undefined
 
   constructor(
     relations: readonly CatalogRelation[],
     functions: readonly CatalogFunction[],
     operators: readonly CatalogOperator[] = [],
     userSchemas: readonly string[] = [],
+    hiddenCode?: HiddenCode,
   ) {
+    this.hiddenCode = hiddenCode
     this.operators = operators
     this.userSchemas = new Set(userSchemas)
     for (const relation of relations) {

@@ -9,6 +9,7 @@ import {
   type CatalogRelation,
   type RelationKind,
 } from './catalog.js'
+import { readHiddenCode } from './hidden-code.js'
 
 /** Rows of one statement, each an array of texts in column order. */
 export type Query = (sql: string) => Promise<readonly (readonly (string | null)[])[]>
@@ -164,7 +165,7 @@ const volatilities: Record<string, CatalogFunction['volatility']> = {
   v: 'volatile',
 }
 
-/** Nine statements, one after the other; run them in one REPEATABLE READ transaction when the schema may be changing. */
+/** Ten statements, one after the other; run them in one REPEATABLE READ transaction when the schema may be changing. */
 export async function readCatalog(query: Query): Promise<Catalog> {
   const relationRows = await query(relationsSql)
   const domains = new Map(
@@ -214,5 +215,5 @@ export async function readCatalog(query: Query): Promise<Catalog> {
     }),
   )
   const userSchemas = (await query(userSchemasSql)).map(([name]) => name!)
-  return new Catalog(relations, functions, operators, userSchemas)
+  return new Catalog(relations, functions, operators, userSchemas, await readHiddenCode(query))
 }

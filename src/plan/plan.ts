@@ -43,6 +43,15 @@ export interface BoundParameters {
   end(index: number): number
 }
 
+/** What was observed of the statements of one template; the pipeline writes it. */
+export interface ClassFigures {
+  /** 0: never seen. */
+  runs: number
+  /** Running means. */
+  meanMs: number
+  replyBytes: number
+}
+
 /** What the session knows of itself when it asks for a route. */
 export interface RouteContext {
   /** From SET [LOCAL] pgshard.* / pgdog.* and startup parameters; comments are found in the text and win. */
@@ -67,6 +76,13 @@ export interface PlannedStatement {
   /** No writes, locks or volatile functions known: a replica may answer. */
   readonly isRead: boolean
   readonly effects: Effects
+  /** Of its class: all texts of its template. Absent: never pipelined. */
+  readonly figures?: ClassFigures
+  /**
+   * A read that changes nothing, waits for nobody by its own will and gives the same on any server of the shard, so that
+   * it may stand behind others' on one connection and be run twice (hard-parts §1.1). Absent: no.
+   */
+  mayPipeline?(context: RouteContext): boolean
   /** `parameters` is absent for simple queries and for Describe without Bind (then `$n` is unknown). */
   route(parameters: BoundParameters | undefined, context: RouteContext): Plan
 }
@@ -84,6 +100,8 @@ export interface QueryPlanner {
   readonly shardCount: number
   /** Another number: plans kept from before are void, because the schema or the sharding changed. Absent: never. */
   readonly generation?: number
+  /** False while a change of the schema is being read: `mayPipeline` may speak of what is no more. */
+  readonly isCurrent?: boolean
   /** Cached. Never throws for bad SQL: see `syntaxError`. */
   plan(sql: string): PlannedQuery
 }

@@ -8,7 +8,7 @@ import type { Clock, Timer } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import type { Catalog } from '../catalog/catalog.js'
 import { engineError, toEngineError } from '../errors/engine-error.js'
-import type { QueryPlanner } from '../plan/plan.js'
+import type { PlannedQuery, QueryPlanner } from '../plan/plan.js'
 import type { OpenServer } from '../pool/definition.js'
 import type { UserPools } from '../pool/user-pools.js'
 import type { ServerConnection } from '../server/server-connection.js'
@@ -52,6 +52,9 @@ export class DatabaseKnowledge {
   #sharding: ShardingConfig
   #reading: Reading | undefined
   #generation = 0
+  /** Readings that were asked for, and which of them the newest reading answers. */
+  #asked = 0
+  #seen = -1
   #failure = 'it was not read'
   #running: Promise<void> | undefined
   #again = false
@@ -68,16 +71,26 @@ export class DatabaseKnowledge {
     this.#sharding = sharding
     this.#pools = pools
     this.#sources = sources
-    this.planner = livePlanner(() => ({
-      shardCount: this.#sharding.shardCount,
-      generation: this.#generation,
-      planner: this.#known().planner,
-    }))
+    this.planner = new LivePlanner(this)
     this.copyTarget = (table, searchPath) => this.#copyTarget(table, searchPath)
   }
 
   get sharding(): ShardingConfig {
     return this.#sharding
+  }
+
+  get generation(): number {
+    return this.#generation
+  }
+
+  /** False from a change of the schema until it has been read. */
+  get isCurrent(): boolean {
+    return this.#seen === this.#asked
+  }
+
+  /** The planner in force. @throws PROXY_NOT_READY */
+  get inForce(): QueryPlanner {
+    return (this.#reading ?? this.#known()).planner
   }
 
   get isReady(): boolean {
@@ -101,6 +114,7 @@ export class DatabaseKnowledge {
   /** Reads the catalogue; one reading at a time, a call during one makes another follow. */
   refresh(): Promise<void> {
     if (this.#isClosed) return Promise.resolve()
+    this.#asked++
     if (this.#running !== undefined) {
       this.#again = true
       return this.#running
@@ -145,18 +159,27 @@ export class DatabaseKnowledge {
   }
 
   async #read(): Promise<void> {
-    this.#retry?.cancel()
     const sharding = this.#sharding
+    if (sharding.shardCount > 1 || this.#reading) return this.#readCatalog(sharding)
+    // One shard is routed without it; what may be pipelined, and what taints, is known a little later
+    this.install(await this.#make(sharding, undefined))
+    this.#again = true
+  }
+
+  async #readCatalog(sharding: ShardingConfig): Promise<void> {
+    this.#retry?.cancel()
+    const asked = this.#asked
     try {
       const reading = await this.#make(sharding, await this.#currentCatalog(0))
       // A RELOAD that came meanwhile has brought its own.
-      if (this.#sharding === sharding) this.install(reading)
+      if (this.#sharding !== sharding) return
+      this.install(reading)
+      this.#seen = asked
     } catch (error) {
       this.#failure = toEngineError(error).message
-      this.#sources.log.warn('the schema of a sharded database could not be read', {
-        database: this.name,
-        error: this.#failure,
-      })
+      const facts = { database: this.name, error: this.#failure }
+      if (sharding.shardCount === 1) this.#sources.log.debug('the schema could not be read', facts)
+      else this.#sources.log.warn('the schema of a sharded database could not be read', facts)
       if (!this.#reading) await this.#readProvisionally(sharding)
       if (!this.#isClosed)
         this.#retry = this.#sources.clock.after(RETRY_MS, () => void this.refresh())
@@ -178,7 +201,6 @@ export class DatabaseKnowledge {
 
   #currentCatalog(shard: number): Promise<Catalog | undefined> {
     const pools = this.#pools()
-    if (this.#sharding.shardCount === 1) return Promise.resolve(undefined)
     if (!pools) throw engineError('PROXY_NO_DATABASE', { database: this.name })
     const { openServer } = this.#sources
     return withPrimary(pools, shard, openServer, (server) => this.#catalogOf(server))
@@ -218,17 +240,27 @@ export class DatabaseKnowledge {
   }
 }
 
-/** A planner that asks for the one in force at each call. */
-function livePlanner(
-  now: () => { shardCount: number; generation: number; planner: QueryPlanner },
-): QueryPlanner {
-  return {
-    get shardCount() {
-      return now().shardCount
-    },
-    get generation() {
-      return now().generation
-    },
-    plan: (sql) => now().planner.plan(sql),
+/** Asks the planner in force at each call. */
+class LivePlanner implements QueryPlanner {
+  readonly #known: DatabaseKnowledge
+
+  constructor(known: DatabaseKnowledge) {
+    this.#known = known
+  }
+
+  get shardCount(): number {
+    return this.#known.sharding.shardCount
+  }
+
+  get generation(): number {
+    return this.#known.generation
+  }
+
+  get isCurrent(): boolean {
+    return this.#known.isCurrent
+  }
+
+  plan(sql: string): PlannedQuery {
+    return this.#known.inForce.plan(sql)
   }
 }

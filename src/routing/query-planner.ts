@@ -7,6 +7,7 @@ import { isEngineError } from '../errors/engine-error.js'
 import type { Effects, StatementKind } from '../plan/effects.js'
 import type {
   BoundParameters,
+  ClassFigures,
   Plan,
   PlannedQuery,
   PlannedStatement,
@@ -22,6 +23,7 @@ import { compileStatement, type RouteOf } from './compile-statement.js'
 import { effectsOf, readsOnly } from './effects.js'
 import type { Run } from './key-value.js'
 import { refuse } from './plans.js'
+import { compileRepeatable, type IsRepeatable } from './repeatable.js'
 import type { RoutingWorld } from './world.js'
 
 export interface QueryPlannerOptions {
@@ -42,6 +44,8 @@ interface TemplateRoute {
   readonly isRead: boolean
   readonly effects: Effects
   readonly route: RouteOf
+  readonly figures: ClassFigures
+  readonly isRepeatable: IsRepeatable
 }
 
 class RoutedStatement implements PlannedStatement, Run {
@@ -50,6 +54,8 @@ class RoutedStatement implements PlannedStatement, Run {
   readonly end: number
   readonly isRead: boolean
   readonly effects: Effects
+  readonly figures: ClassFigures
+  readonly mayPipeline: IsRepeatable
   readonly sql: string
   readonly slots: Slots
   readonly standard: boolean
@@ -63,6 +69,8 @@ class RoutedStatement implements PlannedStatement, Run {
     this.end = read.end
     this.isRead = template.isRead
     this.effects = template.effects
+    this.figures = template.figures
+    this.mayPipeline = template.isRepeatable
     this.sql = sql
     this.slots = read.slots
     this.standard = standard
@@ -129,6 +137,8 @@ class CachingPlanner implements QueryPlanner {
         isRead: readsOnly(statement, this.#world),
         effects: effectsOf(statement, this.#world),
         route: compileStatement(statement, hints, this.#world),
+        figures: { runs: 0, meanMs: 0, replyBytes: 0 },
+        isRepeatable: compileRepeatable(statement, this.#world),
       }
       shared.worked = template
     }

@@ -112,7 +112,7 @@ function materializedPlace(view: CatalogRelation, world: RoutingWorld): Place {
 const schemaAdvice = 'write the schema before its name'
 
 /** Where else the server may find the table that an unqualified name seems to mean. */
-function whyUnclear(name: string, catalog: Catalog, names: Names): string | undefined {
+export function whyUnclear(name: string, catalog: Catalog, names: Names): string | undefined {
   const { searchPath, temporary } = names
   const found = catalog.find(undefined, name, searchPath)
   if (!found) return undefined

@@ -100,6 +100,8 @@ function assemble(parts: Assembled, survey: Survey, verb: string): Statement {
     ...(root ? { root } : {}),
     functions: survey.functions,
     operators: [...survey.operators],
+    typeNames: [...survey.typeNames],
+    attributes: [...survey.attributes],
     usesClock: survey.usesClock,
     ...(survey.systemColumn === undefined ? {} : { systemColumn: survey.systemColumn }),
     locks: survey.locks,

@@ -116,6 +116,10 @@ export interface Statement {
   readonly functions: readonly FunctionUse[]
   /** Operators by name, without those that are written with the schema pg_catalog. */
   readonly operators: readonly string[]
+  /** Types named in casts and column lists, without those of pg_catalog. */
+  readonly typeNames: readonly string[]
+  /** Last names of `table.column` and `(row).field`, which may call a function of the row. */
+  readonly attributes: readonly string[]
   /** By the text alone; a view or a user's function may still write. */
   readonly isRead: boolean
   /** Mentions now() or CURRENT_TIMESTAMP and their like. */

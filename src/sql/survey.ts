@@ -9,6 +9,10 @@ import { stringOf, stringsOf, walkTree } from './tree.js'
 export interface Survey {
   functions: FunctionUse[]
   operators: Set<string>
+  /** Types named, without those of pg_catalog. */
+  typeNames: Set<string>
+  /** Last names of `table.column` and `(row).field`, which may call a function of the row. */
+  attributes: Set<string>
   /** How often each parameter stands, by number. */
   parameters: Map<number, number>
   usesClock: boolean
@@ -76,6 +80,20 @@ function surveyCall(call: FuncCall, survey: Survey): void {
 function surveyColumn(fields: readonly Node[] | undefined, survey: Survey): void {
   const name = stringOf(fields?.at(-1))
   if (name !== undefined && systemColumns.has(name)) survey.systemColumn ??= name
+  if (name !== undefined && fields && fields.length > 1) survey.attributes.add(name)
+}
+
+function surveyIndirection(steps: readonly Node[] | undefined, survey: Survey): void {
+  for (const step of steps ?? []) {
+    const name = stringOf(step)
+    if (name !== undefined) survey.attributes.add(name)
+  }
+}
+
+function surveyType(names: readonly Node[] | undefined, survey: Survey): void {
+  const path = stringsOf(names)
+  if (path.length > 1 && path[0] === 'pg_catalog') return
+  survey.typeNames.add(path.at(-1) ?? '')
 }
 
 const clockOps = /^SVFOP_(?:CURRENT_(?:DATE|TIME|TIMESTAMP)|LOCALTIME)/
@@ -91,8 +109,12 @@ function surveyParameter(number: number, survey: Survey): void {
 }
 
 function surveyExpression(tag: string, body: unknown, survey: Survey): void {
+  const { typeName } = body as { typeName?: { names?: Node[] } }
+  if (typeName?.names) surveyType(typeName.names, survey)
   if (tag === 'A_Expr') surveyOperator((body as { name?: Node[] }).name, survey)
-  else if (tag === 'SubLink') surveyOperator((body as { operName?: Node[] }).operName, survey)
+  else if (tag === 'A_Indirection') {
+    surveyIndirection((body as { indirection?: Node[] }).indirection, survey)
+  } else if (tag === 'SubLink') surveyOperator((body as { operName?: Node[] }).operName, survey)
   else if (tag === 'ParamRef') surveyParameter((body as { number?: number }).number ?? 0, survey)
 }
 
@@ -110,6 +132,8 @@ export function surveyStatement(node: Node): Survey {
   const survey: Survey = {
     functions: [],
     operators: new Set(),
+    typeNames: new Set(),
+    attributes: new Set(),
     parameters: new Map(),
     usesClock: false,
     locks: false,
