@@ -16,7 +16,7 @@ export type AdminCommand =
   /** A run-time parameter, as `SHOW server_version`. */
   | { readonly kind: 'parameter'; readonly name: string }
   | { readonly kind: 'pause' | 'resume' | 'reconnect'; readonly pools: PoolSelector }
-  | { readonly kind: 'reload' | 'shutdown' }
+  | { readonly kind: 'reload' | 'shutdown' | 'restart_workers' }
   | { readonly kind: 'kill'; readonly database: string }
   | { readonly kind: 'kill_client'; readonly id: number }
   | { readonly kind: 'ban' | 'unban'; readonly poolId: number | undefined }
@@ -89,6 +89,7 @@ export const SHOW_TABLES = new Set([
   'stats',
   'users',
   'version',
+  'workers',
 ])
 
 const LATER_SHOW = new Set(
@@ -151,6 +152,11 @@ const parsers: Readonly<Record<string, (rest: Word[]) => AdminCommand>> = {
     const [how] = rest
     if (how && /^wait_for_(clients|servers)$/.test(how.text)) rest.shift()
     return alone(rest, { kind: 'shutdown' })
+  },
+  restart: (rest) => {
+    if (rest.shift()?.text !== 'workers')
+      throw engineError('ADMIN_SYNTAX', { reason: 'expected RESTART WORKERS' })
+    return alone(rest, { kind: 'restart_workers' })
   },
   kill: (rest) => {
     const database = rest.shift()

@@ -23,10 +23,15 @@ import {
 } from '../wire/frontend-messages.js'
 import { frontend, TX_IDLE, TX_OPEN } from '../wire/tags.js'
 import { type AdminCommand, parseCommand, splitStatements } from './admin-command.js'
-import { type Answer, type AnswerShape, answerCommand, shapeOf } from './answer-command.js'
+import {
+  type Answer,
+  type AnswerContext,
+  type AnswerShape,
+  answerCommand,
+  shapeOf,
+} from './answer-command.js'
 import { encodeCell, fieldOf } from './cell.js'
 import type { ProxyControl } from './proxy-control.js'
-import type { ProxyView } from './proxy-view.js'
 
 export interface AdminSession {
   /** One frame of the client; `body` is without tag and length, and is not kept. */
@@ -47,7 +52,7 @@ export interface AdminIdentity {
 
 export function openAdminSession(
   send: (bytes: Buffer) => void,
-  view: ProxyView,
+  view: AnswerContext['view'],
   control: ProxyControl,
   identity: AdminIdentity,
 ): AdminSession {
@@ -57,7 +62,7 @@ export function openAdminSession(
 
 class Conversation {
   readonly #send: (bytes: Buffer) => void
-  readonly #view: ProxyView
+  readonly #view: AnswerContext['view']
   readonly #control: ProxyControl
   readonly #identity: AdminIdentity
   readonly #writer = new FrameWriter()
@@ -71,7 +76,7 @@ class Conversation {
 
   constructor(
     send: (bytes: Buffer) => void,
-    view: ProxyView,
+    view: AnswerContext['view'],
     control: ProxyControl,
     identity: AdminIdentity,
   ) {

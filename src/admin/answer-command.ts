@@ -18,7 +18,8 @@ export interface Answer {
 }
 
 export interface AnswerContext {
-  readonly view: ProxyView
+  /** Looked at anew for each command that shows something. */
+  readonly view: () => ProxyView | Promise<ProxyView>
   readonly control: ProxyControl
   readonly identity: { readonly user: string; readonly database: string }
   /** What the client has SET for itself. */
@@ -73,7 +74,7 @@ export async function answerCommand(
   context: AnswerContext,
 ): Promise<Answer> {
   const columns = shapeOf(command) ?? []
-  const rows = columns.length > 0 ? rowsOf(command, context) : []
+  const rows = columns.length > 0 ? await rowsOf(command, context) : []
   if (columns.length === 0) await act(command, context)
   return { columns, rows, tag: tagOf(command, rows.length) }
 }
@@ -90,28 +91,33 @@ function tagOf(command: AdminCommand, rowCount: number): string {
     case 'select':
     case 'array_types':
       return `SELECT ${rowCount}`
+    case 'restart_workers':
+      return 'RESTART WORKERS'
     default:
       return command.kind.toUpperCase()
   }
 }
 
-function rowsOf(command: AdminCommand, context: AnswerContext): Cell[][] {
+async function rowsOf(command: AdminCommand, context: AnswerContext): Promise<Cell[][]> {
   if (command.kind === 'show') {
     const table = tableOf(command.what)
     const kept = keptColumns(table, command.columns)
-    return table.rows(context.view).map((row) => kept.map((i) => row[i] ?? null))
+    return table.rows(await context.view()).map((row) => kept.map((i) => row[i] ?? null))
   }
-  if (command.kind === 'parameter') return [[parameterValue(command.name, context)]]
-  if (command.kind === 'select') return [[selectValue(command.value, context)]]
+  if (command.kind === 'parameter') return [[await parameterValue(command.name, context)]]
+  if (command.kind === 'select') return [[await selectValue(command.value, context)]]
   return []
 }
 
-const selectValue = (value: SelectValue, { view, identity }: AnswerContext): Cell => {
+const selectValue = async (
+  value: SelectValue,
+  { view, identity }: AnswerContext,
+): Promise<Cell> => {
   switch (value) {
     case 'one':
       return 1
     case 'version':
-      return `pgshard ${view.version} admin console`
+      return `pgshard ${(await view()).version} admin console`
     case 'user':
       return identity.user
     case 'database':
@@ -146,11 +152,14 @@ export const CONSOLE_PARAMETERS: Readonly<Record<string, string>> = {
   client_min_messages: 'notice',
 }
 
-function parameterValue(name: string, { settings, identity, view }: AnswerContext): string {
+async function parameterValue(
+  name: string,
+  { settings, identity, view }: AnswerContext,
+): Promise<string> {
   if (name === 'session_authorization') return identity.user
   const value = settings.get(name) ?? CONSOLE_PARAMETERS[name]
   if (value !== undefined) return value
-  const configured = view.config().find((one) => one.name === name)
+  const configured = (await view()).config().find((one) => one.name === name)
   if (configured) return configured.value
   throw engineError('ADMIN_UNKNOWN_SETTING', { name })
 }
@@ -167,6 +176,8 @@ async function act(command: AdminCommand, { control }: AnswerContext): Promise<v
       return control.reload()
     case 'shutdown':
       return control.shutdown()
+    case 'restart_workers':
+      return control.restartWorkers()
     case 'kill':
       return control.kill(command.database)
     case 'kill_client':

@@ -4,6 +4,8 @@
  */
 
 export interface ClientView {
+  /** Number of the worker that it is connected to; 0 in a proxy of one process. */
+  readonly worker: number
   readonly id: number
   readonly user: string
   readonly database: string
@@ -29,6 +31,7 @@ export interface ClientView {
 }
 
 export interface PoolPlaceView {
+  readonly worker: number
   readonly poolId: number
   readonly database: string
   readonly user: string
@@ -115,6 +118,7 @@ export interface DatabaseView {
 
 /** Sums over the clients of one user on one database, gone ones too. */
 export interface UsageView {
+  readonly worker: number
   readonly database: string
   readonly user: string
   readonly queries: number
@@ -134,6 +138,23 @@ export interface ConfigView {
   readonly source: string
 }
 
+/** One process of the proxy. */
+export interface WorkerView {
+  readonly worker: number
+  readonly processId: number
+  /** `ready`, `starting`, `draining` or `silent`: it does not answer. */
+  readonly state: string
+  readonly uptimeMs: number
+  /** How often a process in this place was replaced. */
+  readonly replaced: number
+  readonly clients: number
+  readonly cancels: number
+  /** Cancels for clients of other workers. */
+  readonly cancelsForwarded: number
+  readonly cpuMs: number
+  readonly memoryBytes: number
+}
+
 export interface ProxyView {
   readonly version: string
   /** Since the epoch, of this moment. */
@@ -147,4 +168,5 @@ export interface ProxyView {
   users(): readonly { readonly name: string; readonly poolMode: string }[]
   usage(): readonly UsageView[]
   config(): readonly ConfigView[]
+  workers(): readonly WorkerView[]
 }

@@ -62,16 +62,20 @@ const columns: readonly ColumnOf<StatsRow>[] = [
   ),
   ...percentiles('wait', (row) => row.pool.waits),
   ...percentiles('connect', (row) => row.pool.connectTimes),
+  count('worker', (row) => row.pool.worker),
 ]
 
 function rowsOf(view: ProxyView): StatsRow[] {
-  const usage = new Map(view.usage().map((one) => [`${one.user}\0${one.database}`, one]))
-  const uptimeMs = view.uptimeMs()
+  const keyOf = (one: { worker: number; user: string; database: string }) =>
+    JSON.stringify([one.worker, one.user, one.database])
+  const usage = new Map(view.usage().map((one) => [keyOf(one), one]))
+  // A worker that was replaced counts from its own start.
+  const uptimes = new Map(view.workers().map((one) => [one.worker, one.uptimeMs]))
   return view.pools().map((pool) => {
-    const key = `${pool.user}\0${pool.database}`
+    const key = keyOf(pool)
     const ofFirst = usage.get(key)
     usage.delete(key)
-    return { pool, usage: ofFirst, uptimeMs }
+    return { pool, usage: ofFirst, uptimeMs: uptimes.get(pool.worker) ?? view.uptimeMs() }
   })
 }
 

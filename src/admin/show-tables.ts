@@ -7,6 +7,7 @@ import type {
   PoolView,
   ProxyView,
   ServerView,
+  WorkerView,
 } from './proxy-view.js'
 import { bool, count, micros, type ShowTable, span, stamp, table, text } from './show-table.js'
 
@@ -44,6 +45,7 @@ const clients = table<TimedClient>(
     count('wait', (c) => (c.state === 'waiting' ? seconds(c.nowMs - c.lastRequestAtMs) : 0)),
     text('tls', (c) => (c.isEncrypted ? 'TLS' : '')),
     text('pinned_by', (c) => c.pins.join(', ')),
+    count('worker', (c) => c.worker),
   ],
   (view) => view.clients().map((client) => ({ ...client, nowMs: view.nowMs() })),
 )
@@ -58,6 +60,8 @@ const shardAndRole = [
   count<PoolPlaceView>('shard', (p) => p.shard),
   text<PoolPlaceView>('role', (p) => p.role),
 ]
+
+const worker = count<PoolPlaceView>('worker', (p) => p.worker)
 
 const servers = table<ServerView & { readonly nowMs: number }>(
   [
@@ -77,6 +81,7 @@ const servers = table<ServerView & { readonly nowMs: number }>(
     text('type', () => 'S'),
     text('tls', (s) => (s.isEncrypted ? 'TLS' : '')),
     ...shardAndRole,
+    worker,
   ],
   (view) => view.servers().map((server) => ({ ...server, nowMs: view.nowMs() })),
 )
@@ -107,6 +112,7 @@ const pools = table<PoolView>(
     count('sv_login', (p) => p.opening),
     count('pool_size', (p) => p.maxSize),
     count('min_pool_size', (p) => p.minSize),
+    worker,
   ],
   (view) => view.pools(),
 )
@@ -121,6 +127,7 @@ const bans = table<PoolView>(
       if (p.banLeftMs === undefined) return null
       return p.banLeftMs === Number.POSITIVE_INFINITY ? 'until UNBAN' : span(p.banLeftMs)
     }),
+    worker,
   ],
   (view) => view.pools().filter((pool) => pool.isBanned),
 )
@@ -156,6 +163,22 @@ const users = table<{ name: string; poolMode: string }>(
 const config = table<ConfigView>(
   [text('name', (c) => c.name), text('value', (c) => c.value), text('source', (c) => c.source)],
   (view) => view.config(),
+)
+
+const workers = table<WorkerView>(
+  [
+    count('worker', (w) => w.worker),
+    count('pid', (w) => w.processId),
+    text('state', (w) => w.state),
+    count('uptime', (w) => seconds(w.uptimeMs)),
+    count('replaced', (w) => w.replaced),
+    count('clients', (w) => w.clients),
+    count('cancels', (w) => w.cancels),
+    count('cancels_forwarded', (w) => w.cancelsForwarded),
+    micros('cpu_time', (w) => w.cpuMs),
+    count('memory', (w) => w.memoryBytes),
+  ],
+  (view) => view.workers(),
 )
 
 const version = table<string>([text('version', (line) => line)], (view) => [
@@ -199,6 +222,7 @@ const commands: readonly (readonly [string, string])[] = [
   ['SHOW BANS', 'hosts that get no reads now, and why'],
   ['SHOW LISTS', 'how many of each'],
   ['SHOW CONFIG', 'settings, and where each comes from'],
+  ['SHOW WORKERS', 'processes of the proxy, and what each has used'],
   ['SHOW VERSION', 'version of pgshard'],
   ['PAUSE [[user] database]', 'lend no servers; returns when all have come back'],
   ['RESUME [[user] database]', 'go on after PAUSE or KILL'],
@@ -210,6 +234,7 @@ const commands: readonly (readonly [string, string])[] = [
   ['BAN [pool id], UNBAN [pool id]', 'take hosts out of the rotation by hand; put them back'],
   ['KILL database', 'end all clients of a database and pause it'],
   ['KILL_CLIENT id', 'end one client'],
+  ['RESTART WORKERS', 'replace one process after the other; the others serve meanwhile'],
   ['SHUTDOWN', 'stop accepting, let transactions finish, end'],
 ]
 
@@ -230,4 +255,5 @@ export const plainTables: Readonly<Record<string, ShowTable>> = {
   servers,
   users,
   version,
+  workers,
 }

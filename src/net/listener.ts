@@ -1,8 +1,8 @@
 /** Accepts connections on a TCP port or a Unix socket path. */
 import { unlink } from 'node:fs/promises'
-import { createServer, type Server } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import { engineError, isEngineError } from '../errors/engine-error.js'
-import { adoptAccepted } from './adopt-accepted.js'
+import { type AcceptedHandle, adoptAccepted, takeHandle } from './adopt-accepted.js'
 import type { ByteSocket } from './byte-socket.js'
 import { connectSocket } from './connect.js'
 
@@ -16,6 +16,8 @@ export interface ListenOptions {
   /** Default true. */
   readonly keepAlive?: boolean
   readonly keepAliveIdleMs?: number
+  /** Several processes may listen on the port, and the kernel deals connections out. */
+  readonly reusePort?: boolean
 }
 
 export interface Listener {
@@ -30,13 +32,34 @@ export interface Listener {
 /** `SOMAXCONN` of Linux; the kernel caps it. */
 const DEFAULT_BACKLOG = 4096
 
+/** Whether this Node can share a port between processes that listen by themselves (22.12 and later). */
+export const canReusePort = (version = process.versions.node): boolean => {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  return major > 22 || (major === 22 && minor >= 12)
+}
+
 /**
  * Listens; `onSocket` gets each connection, which reads nothing until its `onChunk` is set.
  * @throws NET_LISTEN_FAILED
  */
-export async function listen(
+export function listen(
   options: ListenOptions,
   onSocket: (socket: ByteSocket) => void,
+): Promise<Listener> {
+  return listenRaw(options, (accepted) => onSocket(adoptAccepted(accepted)))
+}
+
+/** Listens for another process, which adopts the handles. @throws NET_LISTEN_FAILED */
+export function listenForHandles(
+  options: ListenOptions,
+  onHandle: (handle: AcceptedHandle) => void,
+): Promise<Listener> {
+  return listenRaw(options, (accepted) => onHandle(takeHandle(accepted)))
+}
+
+async function listenRaw(
+  options: ListenOptions,
+  onAccepted: (accepted: Socket) => void,
 ): Promise<Listener> {
   if (options.path !== undefined) await removeStaleSocket(options.path)
   const idle = options.keepAliveIdleMs
@@ -47,7 +70,7 @@ export async function listen(
       keepAlive: options.keepAlive ?? true,
       ...(idle === undefined ? {} : { keepAliveInitialDelay: idle }),
     },
-    (accepted) => onSocket(adoptAccepted(accepted)),
+    onAccepted,
   )
   await bind(server, options)
   const bound = server.address()
@@ -70,7 +93,13 @@ function bind(server: Server, options: ListenOptions): Promise<void> {
   const where =
     options.path !== undefined
       ? { path: options.path, backlog }
-      : { host: options.host ?? '127.0.0.1', port: options.port ?? 0, backlog }
+      : {
+          host: options.host ?? '127.0.0.1',
+          port: options.port ?? 0,
+          backlog,
+          // A Node that cannot do it would ignore the option.
+          ...(options.reusePort && canReusePort() ? { reusePort: true } : {}),
+        }
   const address = options.path ?? `${options.host ?? '127.0.0.1'}:${options.port ?? 0}`
   return new Promise((resolve, reject) => {
     const onError = (error: NodeJS.ErrnoException) =>

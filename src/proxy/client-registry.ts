@@ -1,7 +1,8 @@
 /** Who is connected: identities, cancel keys that cannot be guessed, figures of those who are there and who have gone. */
-import { randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
+import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { addFigures, newFigures } from '../session/client-figures.js'
 import type { ClientFigures, ClientHandle, ClientIdentity } from '../session/environment.js'
+import { ProcessIds } from './fleet.js'
 
 /** Protocol 3.0; together with the random process id 63 bits to guess. */
 const CANCEL_KEY_BYTES = 4
@@ -22,9 +23,15 @@ export interface Usage extends ClientFigures {
 export class ClientRegistry {
   readonly #byProcess = new Map<number, Registered>()
   readonly #gone = new Map<string, Usage>()
+  readonly #processIds: ProcessIds
   #nextId = 1
   #consoles = 0
+  #loggingIn = 0
   #whenEmpty: (() => void)[] = []
+
+  constructor(processIds = new ProcessIds()) {
+    this.#processIds = processIds
+  }
 
   /** Clients, without those of the console. */
   get size(): number {
@@ -40,9 +47,24 @@ export class ClientRegistry {
     return undefined
   }
 
+  /**
+   * Takes a place for a client that logs in, so that many at once do not pass a limit that none of them passes alone; false
+   * when `limit` clients are there or on their way. Give it back with `loggedIn`.
+   */
+  admit(limit: number): boolean {
+    if (this.size + this.#loggingIn >= limit) return false
+    this.#loggingIn++
+    return true
+  }
+
+  /** The login of one that was admitted has ended: it is registered, or it has gone. */
+  loggedIn(): void {
+    this.#loggingIn--
+  }
+
   register(client: ClientHandle, isConsole: boolean): ClientIdentity {
-    let processId = randomInt(1, 0x7fff_ffff)
-    while (this.#byProcess.has(processId)) processId = randomInt(1, 0x7fff_ffff)
+    let processId = this.#processIds.make()
+    while (this.#byProcess.has(processId)) processId = this.#processIds.make()
     const key = randomBytes(CANCEL_KEY_BYTES)
     const registered = { id: this.#nextId++, processId, key, client, isConsole }
     this.#byProcess.set(processId, registered)

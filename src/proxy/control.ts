@@ -4,16 +4,18 @@ import type { ProxyControl } from '../admin/proxy-control.js'
 import { engineError } from '../errors/engine-error.js'
 import type { Pools } from '../pool/pool-map.js'
 import type { ClientRegistry } from './client-registry.js'
+import { ownId, type WorkerPlace } from './fleet.js'
 
 export interface ControlParts {
   readonly pools: Pools
   readonly clients: ClientRegistry
+  readonly place: WorkerPlace
   reload(): Promise<void>
   shutdown(): void
 }
 
 export function makeControl(parts: ControlParts): ProxyControl {
-  const { pools, clients } = parts
+  const { pools, clients, place } = parts
   /** A mistyped name must not pass for success. @throws ADMIN_NO_SUCH */
   const found = (selector: PoolSelector): PoolSelector => {
     const { user, database } = selector
@@ -24,7 +26,7 @@ export function makeControl(parts: ControlParts): ProxyControl {
   }
   const poolsById = (id: number | undefined) => {
     if (id === undefined) return [...pools.all()]
-    const pool = pools.byId(id)
+    const pool = pools.byId(ownId(place, id) ?? -1)
     if (pool) return [pool]
     throw engineError('ADMIN_NO_SUCH', { kind: 'pool', name: id, where: 'SHOW POOLS' })
   }
@@ -41,7 +43,7 @@ export function makeControl(parts: ControlParts): ProxyControl {
         if (client.database === database) client.end(true)
     },
     killClient: (id) => {
-      const client = clients.byId(id)
+      const client = clients.byId(ownId(place, id) ?? -1)
       if (!client)
         throw engineError('ADMIN_NO_SUCH', { kind: 'client', name: id, where: 'SHOW CLIENTS' })
       client.end(true)
@@ -51,6 +53,10 @@ export function makeControl(parts: ControlParts): ProxyControl {
     },
     unban: (id) => {
       for (const pool of poolsById(id)) pool.health.lift()
+    },
+    restartWorkers: async () => {
+      const instead = 'this proxy is one process (serve --workers 1): start it anew'
+      throw engineError('ADMIN_UNSUPPORTED', { command: 'RESTART WORKERS', instead })
     },
   }
 }

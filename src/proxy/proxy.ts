@@ -2,21 +2,26 @@
  * The composition root: configuration → pools, planners, sessions, console; and the life of the whole: start, reload, drain, end.
  * Everything else is told what it needs; nothing below imports this.
  */
+import type { ProxyControl } from '../admin/proxy-control.js'
+import type { ProxyView } from '../admin/proxy-view.js'
 import { UserTable } from '../auth/user-table.js'
 import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import type { LoadedConfig } from '../config/loaded-config.js'
 import { engineError, toEngineError } from '../errors/engine-error.js'
 import type { ByteSocket } from '../net/byte-socket.js'
-import { type Listener, listen } from '../net/listener.js'
+import { type Listener, type ListenOptions, listen } from '../net/listener.js'
 import type { OpenServer } from '../pool/definition.js'
 import { Pools } from '../pool/pool-map.js'
 import type { SessionEnvironment } from '../session/environment.js'
+import { Cancels } from './cancels.js'
 import { ClientRegistry } from './client-registry.js'
 import { makeControl } from './control.js'
 import { definePools, layoutOf } from './define-pools.js'
+import { alone, type Fleet, ProcessIds, type WorkerPlace } from './fleet.js'
 import { DatabaseKnowledge, type KnowledgeSources } from './knowledge.js'
 import { drainMoved, prepareAll } from './move-shards.js'
+import { openListeners } from './open-listeners.js'
 import { refuseUnavailable } from './refuse-unavailable.js'
 import { type InForce, makeEnvironment, tlsToClients } from './session-environment.js'
 import { checkShards } from './start-checks.js'
@@ -37,6 +42,16 @@ export interface ProxyOptions {
   readonly openServer: OpenServer
   readonly knowledge: Pick<KnowledgeSources, 'makePlanner' | 'readCatalog'>
   readonly acceptClient: (socket: ByteSocket, environment: SessionEnvironment) => Promise<void>
+  /** Present in a worker: the others, and where connections come from. */
+  readonly fleet?: Fleet
+}
+
+/** A configuration that is ready: everything that can fail has been done. One of the two must be called. */
+export interface PreparedReload {
+  /** Puts it in force. Resolves when the shards have been asked. */
+  commit(): Promise<void>
+  /** The old configuration stays. */
+  abort(): void
 }
 
 export interface ServingProxy {
@@ -48,6 +63,17 @@ export interface ServingProxy {
   shutdown(now?: boolean): void
   /** @throws ADMIN_RELOAD_FAILED; the old configuration stays in force */
   reload(): Promise<void>
+  /**
+   * The first half of a reload. Where shards change, the database stands still until the second half.
+   * @throws what is wrong with the configuration, PROXY_LAYOUT_BUSY
+   */
+  prepareReload(config: LoadedConfig): Promise<PreparedReload>
+  /** Of this process alone. */
+  readonly view: ProxyView
+  readonly control: ProxyControl
+  readonly cancels: Cancels
+  /** A statement in another worker changed the schema of a database. */
+  schemaChanged(database: string): void
 }
 
 /** @throws NET_LISTEN_FAILED, PROXY_NOT_YET, FILE_MISSING */
@@ -60,7 +86,11 @@ export async function startProxy(options: ProxyOptions): Promise<ServingProxy> {
 class RunningProxy implements ServingProxy {
   readonly ended: Promise<boolean>
   readonly #options: ProxyOptions
-  readonly #clients = new ClientRegistry()
+  readonly view: ProxyView
+  readonly control: ProxyControl
+  readonly cancels: Cancels
+  readonly #place: WorkerPlace
+  readonly #clients: ClientRegistry
   readonly #pools: Pools
   readonly #environment: SessionEnvironment
   readonly #twoPhase: TwoPhaseCommits
@@ -76,11 +106,28 @@ class RunningProxy implements ServingProxy {
     this.ended = new Promise((resolve) => {
       this.#end = resolve
     })
-    const { clock, log, random, openServer, config } = options
+    const { clock, log, random, openServer, config, fleet } = options
+    const place = fleet ?? alone
+    this.#place = place
+    const processIds = new ProcessIds(place, fleet?.keySecret)
+    this.#clients = new ClientRegistry(processIds)
+    const forward = fleet?.cancel.bind(fleet)
+    this.cancels = new Cancels({
+      clients: this.#clients,
+      processIds,
+      place,
+      ...(forward ? { forward } : {}),
+    })
     const roleCheckTimeoutMs = config.general.lsnCheckTimeoutMs
     this.#pools = new Pools({ clock, log, random, openServer, roleCheckTimeoutMs })
     this.#inForce = this.#make(config)
-    const parts = { pools: this.#pools, clients: this.#clients }
+    const parts = {
+      pools: this.#pools,
+      clients: this.#clients,
+      cancels: this.cancels,
+      place,
+      isDraining: () => this.#isDraining,
+    }
     this.#twoPhase = new TwoPhaseCommits({
       pools: this.#pools,
       openServer,
@@ -88,14 +135,14 @@ class RunningProxy implements ServingProxy {
       log,
       waitMs: () => this.#inForce.config.general.twoPhaseWaitMs,
     })
-    const view = makeView({
+    this.view = makeView({
       ...parts,
       version: options.version,
       clock,
       startedAtMs: clock.monotonicMs(),
       config: () => this.#inForce.config,
     })
-    const control = makeControl({
+    this.control = makeControl({
       ...parts,
       reload: () => this.reload(),
       shutdown: () => this.shutdown(),
@@ -104,10 +151,11 @@ class RunningProxy implements ServingProxy {
       ...parts,
       clock,
       log,
-      view,
-      control,
+      view: () => fleet?.look() ?? this.view,
+      control: fleet?.control ?? this.control,
+      ...(fleet ? { saltSecret: fleet.saltSecret } : {}),
+      tellSchemaChanged: (database) => fleet?.schemaChanged(database),
       inForce: () => this.#inForce,
-      isDraining: () => this.#isDraining,
       twoPhase: this.#twoPhase,
     })
   }
@@ -121,30 +169,23 @@ class RunningProxy implements ServingProxy {
   }
 
   async start(): Promise<void> {
-    const { config, log, acceptClient } = this.#options
-    const { general } = config
+    const { config, log, acceptClient, fleet } = this.#options
     this.#pools.apply(definePools(config))
     for (const warning of config.warnings) log.warn(warning)
     const onSocket = (socket: ByteSocket) => void acceptClient(socket, this.#environment)
-    const { host = general.host, port = general.port } = this.#options
     // First of all, so that a port in use is said before anything is opened.
     const held: ByteSocket[] = []
     let isReady = false
-    const listening = {
-      host,
-      port,
-      backlog: general.listenBacklog,
-      keepAlive: config.tcp.keepalive,
-    }
     const accept = (socket: ByteSocket) => (isReady ? onSocket(socket) : void held.push(socket))
-    this.#listeners.push(await listen(listening, accept))
-    if (general.unixSocketDir !== undefined) {
-      const path = `${general.unixSocketDir}/.s.PGSQL.${this.port}`
-      this.#listeners.push(await listen({ path, backlog: general.listenBacklog }, accept))
+    if (fleet) this.#listeners = await fleet.openListeners(accept)
+    else {
+      const open = (where: ListenOptions) => listen(where, accept)
+      this.#listeners = await openListeners(config, this.#options, open)
     }
     this.#pools.start()
     await this.#learn()
-    this.#twoPhase.start()
+    // What a dead process left is for one process to end.
+    if (this.#place.number === 0) this.#twoPhase.start()
     isReady = true
     for (const socket of held) onSocket(socket)
   }
@@ -165,9 +206,10 @@ class RunningProxy implements ServingProxy {
 
   async #reload(): Promise<void> {
     const { log, loadAgain } = this.#options
+    let prepared: PreparedReload
     try {
       const config = loadAgain()
-      await this.#exchange(config, this.#make(config))
+      prepared = await this.prepareReload(config)
       for (const warning of config.warnings) log.warn(warning)
       log.info('configuration reloaded', { files: config.files })
     } catch (error) {
@@ -176,6 +218,11 @@ class RunningProxy implements ServingProxy {
       const reason = detail === undefined ? message : `${message}: ${detail}`
       throw engineError('ADMIN_RELOAD_FAILED', { reason }, { cause: error })
     }
+    await prepared.commit()
+  }
+
+  /** After a new configuration is in force. */
+  async #settle(): Promise<void> {
     await this.#learn()
     // Settings of planners may have changed too.
     for (const known of this.#inForce.knowledge.values()) void known.refresh()
@@ -188,24 +235,40 @@ class RunningProxy implements ServingProxy {
   }
 
   /**
-   * Puts a configuration in force. Where shards change, the database is drained first and its new plans are ready
-   * before: then pools and plans are exchanged in one turn, so that no statement is routed by the one and run on the other.
+   * Where shards change, the database is drained first and its new plans are ready before: then pools and plans are
+   * exchanged in one turn, so that no statement is routed by the one and run on the other.
    */
-  async #exchange(config: LoadedConfig, next: InForce): Promise<void> {
+  async prepareReload(config: LoadedConfig): Promise<PreparedReload> {
+    const next = this.#make(config)
     const definitions = definePools(config)
     const moved = this.#movedDatabases(config, next)
     const readings = await prepareAll(moved, config, definitions)
     const resume = await drainMoved(moved, this.#pools, this.#options.clock, config.general)
-    try {
-      this.#pools.apply(definitions)
-      for (const [known, reading] of readings) known.install(reading)
-      const before = this.#inForce
-      this.#inForce = next
-      this.#twoPhase.forget()
-      for (const known of before.knowledge.values()) if (!this.#isKept(known)) known.close()
-    } finally {
-      resume()
+    const exchange = () => {
+      try {
+        this.#pools.apply(definitions)
+        for (const [known, reading] of readings) known.install(reading)
+        const before = this.#inForce
+        this.#inForce = next
+        this.#twoPhase.forget()
+        for (const known of before.knowledge.values()) if (!this.#isKept(known)) known.close()
+      } finally {
+        resume()
+      }
     }
+    return {
+      commit: () => {
+        exchange()
+        return this.#settle()
+      },
+      abort: resume,
+    }
+  }
+
+  schemaChanged(database: string): void {
+    const known = this.#inForce.knowledge.get(database)
+    known?.statements.schemaChanged()
+    void known?.refresh()
   }
 
   /** Databases of before and after whose rows live elsewhere now. */

@@ -12,6 +12,7 @@ import type { TlsServerOptions } from '../net/tls-upgrade.js'
 import type { Pools } from '../pool/pool-map.js'
 import type { UserPools } from '../pool/user-pools.js'
 import type { DatabaseAccess, LoginRules, SessionEnvironment } from '../session/environment.js'
+import type { Cancels } from './cancels.js'
 import type { ClientRegistry } from './client-registry.js'
 import { readOrRefuse } from './define-pools.js'
 import type { DatabaseKnowledge } from './knowledge.js'
@@ -30,8 +31,13 @@ export interface EnvironmentParts {
   readonly log: Log
   readonly pools: Pools
   readonly clients: ClientRegistry
-  readonly view: ProxyView
+  /** What the console sees and commands: all workers, when there are several. */
+  readonly view: () => ProxyView | Promise<ProxyView>
   readonly control: ProxyControl
+  readonly cancels: Cancels
+  readonly saltSecret?: Buffer
+  /** Tells other workers that a statement changed the schema of a database. */
+  readonly tellSchemaChanged?: (database: string) => void
   inForce(): InForce
   isDraining(): boolean
   /** Absent: no transaction may write on several shards. */
@@ -63,20 +69,20 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
     get isDraining() {
       return parts.isDraining()
     },
-    refuseClient: (_user, database) => {
-      const limit = general().maxClientConn
+    admitClient: (_user, database) => {
       // The console stays open to the operator who must see why.
-      if (clients.size < limit || isConsole(parts, database)) return undefined
-      return engineError('PROXY_CLIENT_LIMIT', { limit })
+      if (isConsole(parts, database)) return () => undefined
+      const limit = general().maxClientConn
+      if (!clients.admit(limit)) throw engineError('PROXY_CLIENT_LIMIT', { limit })
+      return () => clients.loggedIn()
     },
     loginRules: (user, database) =>
       isConsole(parts, database) ? consoleRules(parts, user) : loginRules(parts, user, database),
     isAdminDatabase: (database) => isConsole(parts, database),
     access: (user, database) => access(parts, user, database),
     register: (client) => clients.register(client, isConsole(parts, client.database)),
-    cancelByKey: (processId, key) => {
-      clients.byKey(processId, key)?.cancel()
-    },
+    cancelByKey: (processId, key) => parts.cancels.byKey(processId, key),
+    ...(parts.saltSecret === undefined ? {} : { saltSecret: parts.saltSecret }),
     openAdmin: (client, send): AdminSession =>
       openAdminSession(send, view, control, { user: client.user, database: client.database }),
   }
@@ -107,6 +113,7 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       schemaChanged: () => {
         known.statements.schemaChanged()
         void known.refresh()
+        from.tellSchemaChanged?.(database)
       },
       copyTarget: known.copyTarget,
     }

@@ -7,6 +7,7 @@ import type {
   PoolView,
   ProxyView,
   ServerView,
+  WorkerView,
 } from '../admin/proxy-view.js'
 import type { Clock } from '../base/clock.js'
 import type { LoadedConfig } from '../config/loaded-config.js'
@@ -14,7 +15,9 @@ import type { Pools } from '../pool/pool-map.js'
 import type { ServerPool } from '../pool/server-pool.js'
 import type { ServerConnection } from '../server/server-connection.js'
 import { TX_IDLE } from '../wire/tags.js'
+import type { Cancels } from './cancels.js'
 import type { ClientRegistry } from './client-registry.js'
+import { sharedId, type WorkerPlace } from './fleet.js'
 
 export interface ViewSources {
   readonly version: string
@@ -22,29 +25,54 @@ export interface ViewSources {
   readonly startedAtMs: number
   readonly pools: Pools
   readonly clients: ClientRegistry
+  readonly cancels: Cancels
+  readonly place: WorkerPlace
+  isDraining(): boolean
   /** The configuration in force. */
   config(): LoadedConfig
 }
 
 export function makeView(sources: ViewSources): ProxyView {
-  const { clock, pools, clients } = sources
+  const { clock, pools, clients, place } = sources
   return {
     version: sources.version,
     nowMs: () => clock.nowMs(),
     uptimeMs: () => clock.monotonicMs() - sources.startedAtMs,
-    clients: () => [...clients.all()].map(({ id, client }) => clientRow(id, client)),
-    pools: () => [...pools.all()].map(poolRow),
-    servers: () => [...pools.all()].flatMap(serverRows),
+    clients: () => [...clients.all()].map(({ id, client }) => clientRow(place, id, client)),
+    pools: () => [...pools.all()].map((pool) => poolRow(place, pool)),
+    servers: () => [...pools.all()].flatMap((pool) => serverRows(place, pool)),
     databases: () => databaseRows(sources.config(), pools),
     users: () => userRows(sources.config()),
-    usage: () => clients.usage(),
+    usage: () => clients.usage().map((usage) => ({ worker: place.number, ...usage })),
     config: () => configRows(sources.config()),
+    workers: () => [workerRow(sources)],
   }
 }
 
-function clientRow(id: number, client: ReturnType<ClientRegistry['byId']> & object): ClientView {
+function workerRow(sources: ViewSources): WorkerView {
+  const { user, system } = process.cpuUsage()
   return {
-    id,
+    worker: sources.place.number,
+    processId: process.pid,
+    state: sources.isDraining() ? 'draining' : 'ready',
+    uptimeMs: sources.clock.monotonicMs() - sources.startedAtMs,
+    replaced: 0,
+    clients: sources.clients.size,
+    cancels: sources.cancels.received,
+    cancelsForwarded: sources.cancels.forwarded,
+    cpuMs: (user + system) / 1000,
+    memoryBytes: process.memoryUsage.rss(),
+  }
+}
+
+function clientRow(
+  place: WorkerPlace,
+  id: number,
+  client: ReturnType<ClientRegistry['byId']> & object,
+): ClientView {
+  return {
+    worker: place.number,
+    id: sharedId(place, id),
     user: client.user,
     database: client.database,
     address: client.address,
@@ -60,8 +88,9 @@ function clientRow(id: number, client: ReturnType<ClientRegistry['byId']> & obje
   }
 }
 
-const placeOf = (pool: ServerPool): PoolPlaceView => ({
-  poolId: pool.id,
+const placeOf = (place: WorkerPlace, pool: ServerPool): PoolPlaceView => ({
+  worker: place.number,
+  poolId: sharedId(place, pool.id),
   database: pool.definition.database,
   user: pool.definition.user,
   address: pool.host.target.host,
@@ -73,13 +102,13 @@ const placeOf = (pool: ServerPool): PoolPlaceView => ({
 const isInTransaction = (server: ServerConnection): boolean =>
   server.status !== TX_IDLE && server.outstanding === 0
 
-function poolRow(pool: ServerPool): PoolView {
+function poolRow(place: WorkerPlace, pool: ServerPool): PoolView {
   const now = pool.pool.snapshot()
   const { counters, limits } = pool.pool
   const lent = [...pool.pool.resources()].filter((server) => server.isLent)
   const idleInTransaction = lent.filter(({ resource }) => isInTransaction(resource)).length
   return {
-    ...placeOf(pool),
+    ...placeOf(place, pool),
     clientsActive: now.lent,
     clientsWaiting: now.waiting,
     idle: now.idle,
@@ -110,9 +139,9 @@ function poolRow(pool: ServerPool): PoolView {
   }
 }
 
-function serverRows(pool: ServerPool): ServerView[] {
+function serverRows(place: WorkerPlace, pool: ServerPool): ServerView[] {
   return [...pool.pool.resources()].map(({ resource, isLent, ageMs, idleMs }) => ({
-    ...placeOf(pool),
+    ...placeOf(place, pool),
     state: !isLent ? 'idle' : isInTransaction(resource) ? 'idle in transaction' : 'active',
     processId: resource.processId,
     ageMs,

@@ -42,6 +42,8 @@ export async function acceptClient(
       reason: failure?.message ?? 'the client left',
     })
     login.refuse(failure)
+  } finally {
+    login.leave()
   }
 }
 
@@ -50,7 +52,7 @@ async function openSession(client: LoggedIn, environment: SessionEnvironment): P
   const access = environment.access(user, database)
   const defaults = await serverParameters(access, Settings.none)
   const settings = startupSettings(client.parameters, defaults)
-  const told = new Map(await serverParameters(access, settings))
+  const told = await serverParameters(access, settings)
   const session = new Session({
     socket,
     environment,

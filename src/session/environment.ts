@@ -7,6 +7,7 @@ import type { Log } from '../base/log.js'
 import type { EngineError } from '../errors/engine-error.js'
 import type { QueryPlanner } from '../plan/plan.js'
 import type { ShardPools } from '../pool/shard-pools.js'
+import type { Hub } from '../pubsub/hub.js'
 import type { ServerConnection } from '../server/server-connection.js'
 import type { StatementRegistry } from '../server/shared-statement.js'
 
@@ -70,6 +71,13 @@ export interface LoginRules {
   readonly refusal?: EngineError
 }
 
+/** Who listens for clients of transaction pools. */
+export interface ListenSource {
+  readonly hub: Hub
+  /** Notifications that may wait for one client (`pub_sub_channel_size`). */
+  readonly limit: number
+}
+
 /** One database as one user sees it. */
 export interface DatabaseAccess {
   readonly pools: ShardPools
@@ -79,7 +87,11 @@ export interface DatabaseAccess {
   readonly crossShardWrites: 'two_phase' | 'best_effort' | 'error'
   /** Commits what several servers have written, as one: all or none (executor/two-phase.ts); gives the shards that will commit a little later. @throws the refusal, after rolling back everywhere */
   commitTwoPhase(
-    parts: readonly { readonly shard: number; readonly server: ServerConnection }[],
+    parts: readonly {
+      readonly shard: number
+      readonly server: ServerConnection
+      readonly cannotPrepare: boolean
+    }[],
   ): Promise<readonly number[]>
   /** Milliseconds; Infinity is off. */
   readonly limits: {
@@ -90,6 +102,8 @@ export interface DatabaseAccess {
   }
   /** search_path of a session that sets none: what `SHOW search_path` says on a fresh server. */
   readonly defaultSearchPath: readonly string[]
+  /** Absent: a client that listens keeps its server. */
+  readonly listen?: ListenSource
   readonly connectionRecovery: 'recover' | 'rollback_only' | 'drop'
   /** Tells that a statement changed the schema: planner and catalogue are to be read again. */
   schemaChanged(): void
@@ -118,19 +132,18 @@ export interface SessionEnvironment {
   /** TLS for clients: undefined refuses SSLRequest with N. */
   readonly tls: import('../net/tls-upgrade.js').TlsServerOptions | undefined
   readonly tlsRequired: boolean
-  /** `undefined` when there is room, else the FATAL to answer with (53300). */
-  refuseClient(
-    user: string,
-    database: string,
-  ): import('../errors/engine-error.js').EngineError | undefined
+  /** Takes a place for a client until its login has ended: then the result is called, once. @throws PROXY_CLIENT_LIMIT */
+  admitClient(user: string, database: string): () => void
   loginRules(user: string, database: string, address: string): LoginRules
   /** True for the name of the admin database. */
   isAdminDatabase(database: string): boolean
   /** Pools and planner; throws an EngineError (3D000) when there is none. */
   access(user: string, database: string): DatabaseAccess
   register(client: ClientHandle): ClientIdentity
-  /** Cancels the request of the client with this key; unknown keys are ignored. */
-  cancelByKey(processId: number, key: Buffer): void
+  /** Cancels the request of the client with this key, in whichever worker it is; unknown keys are ignored. */
+  cancelByKey(processId: number, key: Buffer): void | Promise<void>
+  /** For the salts of users that do not exist; absent: one of this process. */
+  readonly saltSecret?: Buffer
   /** The console: takes frames after login. */
   openAdmin(
     client: ClientHandle,

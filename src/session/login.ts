@@ -51,6 +51,7 @@ export class Login {
   #chunks: Buffer[] = []
   #arrived: Deferred<void> | undefined
   #ended: EngineError | undefined
+  #leave: () => void = () => undefined
 
   constructor(socket: ByteSocket, environment: SessionEnvironment) {
     this.#socket = socket
@@ -70,6 +71,12 @@ export class Login {
     } finally {
       timer.cancel()
     }
+  }
+
+  /** Gives back the place among those that log in. */
+  leave(): void {
+    this.#leave()
+    this.#leave = () => undefined
   }
 
   /** Sends a FATAL on the socket in use now, and closes it. */
@@ -106,7 +113,8 @@ export class Login {
       const packet = decodeStartupPacket(await this.#packet())
       switch (packet.kind) {
         case 'cancel':
-          this.#environment.cancelByKey(packet.processId, packet.secret)
+          // Who cancels waits for the end of this connection before it goes on.
+          await this.#environment.cancelByKey(packet.processId, packet.secret)
           this.#socket.end()
           return undefined
         case 'gssenc':
@@ -164,8 +172,7 @@ export class Login {
     if (user === '') throw engineError('LOGIN_NO_USER')
     const database = parameters.get('database') ?? user
     if (environment.tlsRequired && !this.#socket.encrypted) throw engineError('LOGIN_TLS_REQUIRED')
-    const refusal = environment.refuseClient(user, database)
-    if (refusal) throw refusal
+    this.#leave = environment.admitClient(user, database)
     const rules = environment.loginRules(user, database, this.#socket.remoteAddress)
     await this.#authenticate(user, rules)
     if (!rules.known) throw rules.refusal ?? engineError('LOGIN_REFUSED', { user, database })

@@ -30,10 +30,15 @@ function open() {
       body: Buffer.from(buffer.subarray(start + 5, end)),
     })
   })
-  const session = openAdminSession((bytes) => reader.push(bytes), proxy.view, proxy.control, {
-    user: 'admin',
-    database: 'pgdog',
-  })
+  const session = openAdminSession(
+    (bytes) => reader.push(bytes),
+    () => proxy.view,
+    proxy.control,
+    {
+      user: 'admin',
+      database: 'pgdog',
+    },
+  )
   const say = async (...writes: ((writer: FrameWriter) => void)[]): Promise<Reply[]> => {
     const writer = new FrameWriter()
     for (const write of writes) write(writer)
@@ -95,7 +100,7 @@ describe('simple protocol', () => {
   it('shows bans with what is left of them', async () => {
     const { query } = open()
     expect(rows(await query('SHOW BANS'))).toEqual([
-      ['2', 'app', 'alice', '10.0.0.1', '5432', '1', 'primary', 'refused', '1m 1s'],
+      ['2', 'app', 'alice', '10.0.0.1', '5432', '1', 'primary', 'refused', '1m 1s', '0'],
     ])
   })
 
@@ -145,6 +150,7 @@ describe('simple protocol', () => {
       'KILL_CLIENT 3',
       'BAN 2',
       'UNBAN',
+      'RESTART WORKERS',
       'SHUTDOWN',
     ])
       expect(tags(await query(sql))).toBe('CZ')
@@ -155,6 +161,7 @@ describe('simple protocol', () => {
       'kill client 3',
       'ban 2',
       'unban undefined',
+      'restart workers',
       'shutdown',
     ])
   })

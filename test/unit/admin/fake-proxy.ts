@@ -5,6 +5,7 @@ import type { ClientView, PoolView, ProxyView } from '../../../src/admin/proxy-v
 const traffic = { transactions: 10, queries: 30, received: 1000, sent: 500 }
 
 export const fakePool = (rest: Partial<PoolView> = {}): PoolView => ({
+  worker: 0,
   poolId: 1,
   database: 'app',
   user: 'alice',
@@ -43,6 +44,7 @@ export const fakePool = (rest: Partial<PoolView> = {}): PoolView => ({
 })
 
 export const fakeClient: ClientView = {
+  worker: 0,
   id: 42,
   user: 'alice',
   database: 'app',
@@ -81,6 +83,7 @@ export function fakeProxy() {
     users: () => [{ name: 'alice', poolMode: 'transaction' }],
     usage: () => [],
     config: () => [{ name: 'port', value: '6432', source: 'default' }],
+    workers: () => [],
   }
   const control: ProxyControl = {
     pause: async (pools) => void log.push(`pause ${JSON.stringify(pools)}`),
@@ -92,6 +95,7 @@ export function fakeProxy() {
     killClient: (id) => void log.push(`kill client ${id}`),
     ban: (id) => void log.push(`ban ${id}`),
     unban: (id) => void log.push(`unban ${id}`),
+    restartWorkers: async () => void log.push('restart workers'),
   }
   return { view, control, log }
 }

@@ -72,3 +72,15 @@ it('reads a search_path as PostgreSQL prints it', () => {
   expect(parseSearchPath('Abc,"Abc","a ""b"", c"')).toEqual(['abc', 'Abc', 'a "b", c'])
   expect(parseSearchPath('')).toEqual([])
 })
+
+it('B16: as many are let in at once as the limit allows, those who log in counted', () => {
+  const registry = new ClientRegistry()
+  expect([registry.admit(2), registry.admit(2), registry.admit(2)]).toEqual([true, true, false])
+  const identity = registry.register(client(), false)
+  registry.loggedIn()
+  expect(registry.admit(2)).toBe(false)
+  registry.loggedIn()
+  expect(registry.admit(2)).toBe(true)
+  identity.leave()
+  expect(registry.admit(2)).toBe(true)
+})

@@ -1,0 +1,86 @@
+/** The views of several workers as one: rows beside each other, what is one thing for all of them summed. Plain data can be sent between processes. */
+import type {
+  ClientView,
+  ConfigView,
+  DatabaseView,
+  PoolView,
+  ProxyView,
+  ServerView,
+  UsageView,
+  WorkerView,
+} from './proxy-view.js'
+
+/** Everything that a view shows, at one moment. */
+export interface ViewSnapshot {
+  readonly version: string
+  readonly nowMs: number
+  readonly uptimeMs: number
+  readonly clients: readonly ClientView[]
+  readonly pools: readonly PoolView[]
+  readonly servers: readonly ServerView[]
+  readonly databases: readonly DatabaseView[]
+  readonly users: readonly { readonly name: string; readonly poolMode: string }[]
+  readonly usage: readonly UsageView[]
+  readonly config: readonly ConfigView[]
+  readonly workers: readonly WorkerView[]
+}
+
+export function takeSnapshot(view: ProxyView): ViewSnapshot {
+  return {
+    version: view.version,
+    nowMs: view.nowMs(),
+    uptimeMs: view.uptimeMs(),
+    clients: view.clients(),
+    pools: view.pools(),
+    servers: view.servers(),
+    databases: view.databases(),
+    users: view.users(),
+    usage: view.usage(),
+    config: view.config(),
+    workers: view.workers(),
+  }
+}
+
+/** `workers`: all of them, also those that gave no snapshot. */
+export function mergeViews(
+  snapshots: readonly ViewSnapshot[],
+  workers: readonly WorkerView[],
+): ProxyView {
+  const first = snapshots[0]
+  const longest = Math.max(0, ...snapshots.map(({ uptimeMs }) => uptimeMs))
+  return {
+    version: first?.version ?? '',
+    nowMs: () => first?.nowMs ?? 0,
+    uptimeMs: () => longest,
+    clients: () => snapshots.flatMap(({ clients }) => clients),
+    pools: () => snapshots.flatMap(({ pools }) => pools),
+    servers: () => snapshots.flatMap(({ servers }) => servers),
+    databases: () => mergeDatabases(snapshots.flatMap(({ databases }) => databases)),
+    users: () => first?.users ?? [],
+    usage: () => snapshots.flatMap(({ usage }) => usage),
+    config: () => first?.config ?? [],
+    workers: () => workers,
+  }
+}
+
+/** One row a host, as with one process: sizes and connections of all workers together. */
+function mergeDatabases(rows: readonly DatabaseView[]): DatabaseView[] {
+  const merged = new Map<string, DatabaseView>()
+  for (const row of rows) {
+    const key = JSON.stringify([row.name, row.shard, row.host, row.port, row.database])
+    const sum = merged.get(key)
+    merged.set(
+      key,
+      sum === undefined
+        ? row
+        : {
+            ...sum,
+            poolSize: sum.poolSize + row.poolSize,
+            minPoolSize: sum.minPoolSize + row.minPoolSize,
+            currentConnections: sum.currentConnections + row.currentConnections,
+            isPaused: sum.isPaused || row.isPaused,
+          },
+    )
+  }
+  return [...merged.values()]
+}
