@@ -1,6 +1,6 @@
-/** First in, first out, without shifting an array; grows by doubling. */
+/** First in, first out, without shifting an array; grows by doubling. An empty one has no slots: most stay empty. */
 export class RingQueue<T> {
-  #slots: (T | undefined)[] = new Array(16)
+  #slots: (T | undefined)[] = []
   #head = 0
   #size = 0
 
@@ -35,7 +35,7 @@ export class RingQueue<T> {
   }
 
   clear(): void {
-    this.#slots = new Array(16)
+    this.#slots = []
     this.#head = 0
     this.#size = 0
   }
@@ -45,7 +45,7 @@ export class RingQueue<T> {
   }
 
   #grow(): void {
-    const bigger: (T | undefined)[] = new Array(this.#slots.length * 2)
+    const bigger: (T | undefined)[] = new Array(this.#slots.length * 2 || 16)
     for (let i = 0; i < this.#size; i++) bigger[i] = this.at(i)
     this.#slots = bigger
     this.#head = 0

@@ -5,6 +5,7 @@
 import type { ByteSocket } from '../net/byte-socket.js'
 
 const SPARE_BYTES = 65_536
+const nothing = Buffer.alloc(0)
 
 export class ClientOutput {
   readonly #socket: ByteSocket
@@ -12,7 +13,7 @@ export class ClientOutput {
   #range: Buffer | undefined
   #from = 0
   #to = 0
-  #own: Buffer = Buffer.allocUnsafe(0)
+  #own: Buffer = nothing
   #ownUsed = 0
   bytesSent = 0
 
@@ -51,7 +52,7 @@ export class ClientOutput {
     this.bytesSent += this.#ownUsed
     const bytes = this.#own.subarray(0, this.#ownUsed)
     // the socket may keep what it is given, so the memory is not used again
-    this.#own = Buffer.allocUnsafe(0)
+    this.#own = nothing
     this.#ownUsed = 0
     return this.#socket.write(bytes)
   }

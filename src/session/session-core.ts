@@ -54,8 +54,8 @@ export class SessionCore {
   readonly statements = new ClientStatements()
   readonly figures: ClientFigures
   readonly held: HeldServers
-  /** Parameter values as the client was last told. */
-  readonly told: Map<string, string>
+  /** Parameter values as the client was last told; shared by clients who were told the same at login. */
+  told: ReadonlyMap<string, string>
   running: RunningRequest | undefined
   /** Sessions of one statement each would all begin with the same shard. */
   static #started = 0
@@ -76,7 +76,7 @@ export class SessionCore {
     output: ClientOutput
     transaction: Transaction
     figures: ClientFigures
-    told: Map<string, string>
+    told: ReadonlyMap<string, string>
     hooks: SessionHooks
   }) {
     this.environment = options.environment
@@ -277,7 +277,7 @@ export class SessionCore {
   #tellChanges(): void {
     for (const [name, value] of this.#changed) {
       if (this.told.get(name) === value) continue
-      this.told.set(name, value)
+      this.told = new Map(this.told).set(name, value)
       this.output.append(parameterStatusFrame(name, value))
     }
     this.#changed.clear()

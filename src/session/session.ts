@@ -44,7 +44,7 @@ export interface SessionOptions {
   readonly user: string
   readonly database: string
   /** Parameter values that the client was told at login. */
-  readonly told: Map<string, string>
+  readonly told: ReadonlyMap<string, string>
 }
 
 export class Session implements ClientHandle {

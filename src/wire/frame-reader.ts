@@ -14,10 +14,13 @@ import { MAX_BODY_BYTES } from './tags.js'
  */
 export type OnFrame = (tag: number, buffer: Buffer, start: number, end: number) => void
 
+/** What most readers hold at most times. */
+const nothing = Buffer.alloc(0)
+
 export class FrameReader {
   readonly #onFrame: OnFrame
   readonly #maxBodyBytes: number
-  #pending: Buffer = Buffer.alloc(0)
+  #pending: Buffer = nothing
   #used = 0
 
   constructor(onFrame: OnFrame, maxBodyBytes: number = MAX_BODY_BYTES) {
@@ -47,7 +50,7 @@ export class FrameReader {
     if (rest > 0) {
       held.copyWithin(0, rest, end)
       this.#used = end - rest
-      if (this.#used === 0 && held.length > 65_536) this.#pending = Buffer.alloc(0)
+      if (this.#used === 0 && held.length > 8192) this.#pending = nothing
     }
   }
 
