@@ -36,8 +36,10 @@ export interface PoolDefinition {
     readonly attemptDelayMs: number
   }
   readonly health: HealthSettings & { readonly checkTimeoutMs: number }
-  /** Between looks at which host is the primary, for hosts with role `auto`. */
+  /** Between looks at what hosts are: primary or replica, and how far. */
   readonly roleCheckIntervalMs: number
+  /** Hosts with a fixed role are looked at too. */
+  readonly watchesLag: boolean
   /** For SHOW POOLS. */
   readonly poolerMode: 'transaction' | 'session' | 'statement'
 }

@@ -5,7 +5,7 @@
 import type { Timer } from '../base/clock.js'
 import { engineError } from '../errors/engine-error.js'
 import type { OpenServer, PoolDefinition } from './definition.js'
-import { HostRoles } from './roles.js'
+import { HostRoles, type WatchedHost } from './roles.js'
 import { ServerPool, type ServerPoolEnvironment } from './server-pool.js'
 import type { PoolMap } from './shard-pools.js'
 import { UserPools } from './user-pools.js'
@@ -35,6 +35,8 @@ export class Pools implements PoolMap {
   readonly #options: PoolMapOptions
   readonly #users = new Map<string, UserPools>()
   readonly #pausedDatabases = new Set<string>()
+  /** Hosts, by key, that have been cut off. */
+  #stale: ReadonlySet<string> = new Set()
   #nextId = 1
   #timer: Timer | undefined
   #isOnline = true
@@ -43,13 +45,17 @@ export class Pools implements PoolMap {
     this.#options = options
     const { clock, log, openServer, roleCheckTimeoutMs: timeoutMs } = options
     this.roles = new HostRoles({ clock, log, openServer, timeoutMs })
+    this.roles.listen(() => this.#cutOffReplaced())
   }
 
   shardPools(user: string, database: string, passwordFromClient?: string): UserPools | undefined {
     const known = this.#users.get(keyOf(user, database))
     if (known || passwordFromClient === undefined) return known
     const definition = this.#options.defineUnknown?.(user, database, passwordFromClient)
-    return definition ? this.#add(definition) : undefined
+    if (!definition) return undefined
+    const pools = this.#add(definition)
+    this.#watch()
+    return pools
   }
 
   /** Makes the pools be as defined: at start and on RELOAD. What is kept is moved before anything is closed. */
@@ -67,9 +73,7 @@ export class Pools implements PoolMap {
       this.#users.delete(key)
       for (const pool of pools.shards.flat()) pool.pool.goOffline()
     }
-    this.roles.keepOnly(
-      [...this.all()].filter((pool) => pool.host.role === 'auto').map((pool) => pool.host.target),
-    )
+    this.#watch()
   }
 
   /** Starts the beat and opens each pool's minimum. */
@@ -169,7 +173,6 @@ export class Pools implements PoolMap {
       const pools: ServerPool[] = []
       const mayBan = (pool: ServerPool) => mayBanAmong(pools, pool)
       for (const host of hosts) {
-        if (host.role === 'auto') this.roles.watch(host.target, definition.roleCheckIntervalMs)
         const place = { id: this.#nextId++, shard, mayBan }
         const pool = new ServerPool(definition, host, place, environment)
         if (this.isPaused(definition.database)) pool.pool.pause()
@@ -177,6 +180,33 @@ export class Pools implements PoolMap {
       }
       return pools
     })
+  }
+
+  /** Hosts whose role is open, and those whose lag matters, are asked what they are. */
+  #watch(): void {
+    const watched: WatchedHost[] = []
+    for (const { definition, shards } of this.#users.values()) {
+      for (const hosts of shards) {
+        const group = JSON.stringify(hosts.map(({ hostKey }) => hostKey).sort())
+        for (const { host } of hosts) {
+          if (host.role !== 'auto' && !definition.watchesLag) continue
+          const { target, role } = host
+          watched.push({ target, role, group, intervalMs: definition.roleCheckIntervalMs })
+        }
+      }
+    }
+    this.roles.define(watched)
+  }
+
+  /** A host that was replaced as primary and lives on would take writes that nobody sees again. */
+  #cutOffReplaced(): void {
+    for (const pool of this.all()) {
+      const wasStale = this.#stale.has(pool.hostKey)
+      if (pool.role === 'stale' && !wasStale) pool.cutOff()
+    }
+    this.#stale = new Set(
+      [...this.all()].flatMap((pool) => (pool.role === 'stale' ? [pool.hostKey] : [])),
+    )
   }
 
   isPaused(database: string): boolean {

@@ -82,6 +82,10 @@ export class ResourcePool<T> implements Keeper<T> {
       yield { resource, isLent, ageMs: now - openedAtMs, idleMs: isLent ? 0 : now - usedAtMs }
   }
 
+  owns(resource: T): boolean {
+    return this.#entries.has(resource)
+  }
+
   /** The last resource given back, when it may be lent at once: no queue ahead, no check due. */
   tryCheckout(isHolder = false): Checkout<T> | undefined {
     if (!this.#isOnline || !this.#mayGo(isHolder)) return undefined

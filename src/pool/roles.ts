@@ -1,6 +1,6 @@
 /**
- * Which hosts are primaries, for hosts configured with role `auto`: asked of each host on a connection of its own, so
- * that a promotion is noticed although all pools are busy (D99, D100). Shared by the pools of all users.
+ * Asks hosts what they are: primary or replica, how far in the WAL and on which timeline. Each is asked on a connection
+ * of its own, so that a promotion is noticed although all pools are busy (D99, D100). Shared by the pools of all users.
  */
 import type { Clock } from '../base/clock.js'
 import { type Deferred, deferred } from '../base/deferred.js'
@@ -8,30 +8,58 @@ import type { Log } from '../base/log.js'
 import { toEngineError } from '../errors/engine-error.js'
 import type { ServerConnection } from '../server/server-connection.js'
 import type { ServerTarget } from '../server/server-target.js'
+import type { HostRole } from '../topology/topology.js'
 import type { OpenServer } from './definition.js'
+import {
+  type GroupHost,
+  HostGroup,
+  type HostReport,
+  type KnownRole,
+  type Lag,
+} from './host-group.js'
 
-const QUESTION = `SELECT pg_catalog.pg_is_in_recovery(), CASE WHEN pg_catalog.pg_is_in_recovery()
- THEN pg_catalog.pg_last_wal_replay_lsn() ELSE pg_catalog.pg_current_wal_lsn() END
- OPERATOR(pg_catalog.-) '0/0'::pg_catalog.pg_lsn`
+/**
+ * A primary's timeline stands in the name of the file that it writes. A replica that may not look at its receiver tells
+ * only what its last restartpoint knew: never too much.
+ */
+const QUESTION = `SELECT r, CASE WHEN r THEN pg_catalog.pg_last_wal_replay_lsn()
+  ELSE pg_catalog.pg_current_wal_lsn() END OPERATOR(pg_catalog.-) '0/0'::pg_catalog.pg_lsn,
+ CASE WHEN r THEN greatest((SELECT timeline_id FROM pg_catalog.pg_control_checkpoint()),
+   (SELECT min_recovery_end_timeline FROM pg_catalog.pg_control_recovery()),
+   (SELECT received_tli FROM pg_catalog.pg_stat_wal_receiver))
+  ELSE ('x' || substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8))::bit(32)::int END,
+ (SELECT system_identifier FROM pg_catalog.pg_control_system())
+FROM (SELECT pg_catalog.pg_is_in_recovery() AS r OFFSET 0) s`
 
-export type KnownRole = 'primary' | 'replica' | 'unknown'
+/** Looks that callers hurry are at least so far apart. */
+const HURRY_MS = 100
+
+export interface WatchedHost {
+  readonly target: ServerTarget
+  readonly role: HostRole
+  /** Equal for the hosts of one shard. */
+  readonly group: string
+  readonly intervalMs: number
+}
 
 export interface HostState {
   readonly address: string
   readonly role: KnownRole
-  /** Bytes of WAL, from the start of time. */
-  readonly lsnBytes: bigint
+  readonly report: HostReport | undefined
+  readonly lag: Lag | undefined
   /** Monotonic; 0: never answered. */
   readonly seenAtMs: number
 }
 
-interface Watched {
+interface Watched extends GroupHost {
   target: ServerTarget
+  readonly key: string
+  groups: HostGroup[]
   connection: ServerConnection | undefined
-  isInRecovery: boolean | undefined
-  lsnBytes: bigint
-  seenAtMs: number
+  shown: KnownRole
   isAsking: boolean
+  mustAskAgain: boolean
+  askedAtMs: number
   nextAtMs: number
   intervalMs: number
 }
@@ -45,51 +73,47 @@ export interface HostRolesOptions {
 
 export class HostRoles {
   readonly #options: HostRolesOptions
-  readonly #hosts = new Map<string, Watched>()
+  #hosts = new Map<string, Watched>()
+  #groups = new Map<string, HostGroup>()
   #change: Deferred<void> = deferred()
+  readonly #listeners = new Set<() => void>()
 
   constructor(options: HostRolesOptions) {
     this.#options = options
   }
 
-  /** Keeps asking this host; the first who names it lends his login. May be called again. */
-  watch(target: ServerTarget, intervalMs: number): void {
-    const known = this.#hosts.get(keyOf(target))
-    if (known) {
-      known.intervalMs = intervalMs
-      known.target = target
-      return
+  /** Which hosts to ask from now on; what is known of those that stay is kept. */
+  define(wanted: readonly WatchedHost[]): void {
+    const older = this.#hosts
+    this.#hosts = new Map()
+    const members = new Map<string, Watched[]>()
+    for (const { target, role, group, intervalMs } of wanted) {
+      const key = hostKeyOf({ target, role })
+      const host = this.#hosts.get(key) ?? older.get(key) ?? newWatched(key, target, role)
+      host.target = target
+      host.intervalMs = intervalMs
+      host.nextAtMs = Math.min(host.nextAtMs, this.#now() + intervalMs)
+      this.#hosts.set(key, host)
+      const hosts = members.get(group) ?? []
+      if (!hosts.includes(host)) hosts.push(host)
+      members.set(group, hosts)
     }
-    this.#hosts.set(keyOf(target), {
-      target,
-      connection: undefined,
-      isInRecovery: undefined,
-      lsnBytes: 0n,
-      seenAtMs: 0,
-      isAsking: false,
-      nextAtMs: 0,
-      intervalMs,
-    })
+    for (const host of older.values()) if (this.#hosts.get(host.key) !== host) dropConnection(host)
+    this.#regroup(members)
+    this.#review()
   }
 
-  /** Stops asking all hosts but these. */
-  keepOnly(targets: readonly ServerTarget[]): void {
-    const kept = new Set(targets.map(keyOf))
-    for (const [key, host] of this.#hosts) {
-      if (kept.has(key)) continue
-      host.connection?.close()
-      this.#hosts.delete(key)
-    }
+  roleOf(hostKey: string): KnownRole {
+    return this.#hosts.get(hostKey)?.shown ?? 'unknown'
   }
 
-  roleOf(target: ServerTarget): KnownRole {
-    const recovering = this.#hosts.get(keyOf(target))?.isInRecovery
-    return recovering === undefined ? 'unknown' : recovering ? 'replica' : 'primary'
+  reportOf(hostKey: string): HostReport | undefined {
+    return this.#hosts.get(hostKey)?.report
   }
 
-  /** Bytes of WAL that the host had when it was last asked. */
-  lsnOf(target: ServerTarget): bigint {
-    return this.#hosts.get(keyOf(target))?.lsnBytes ?? 0n
+  lagOf(hostKey: string): Lag | undefined {
+    const host = this.#hosts.get(hostKey)
+    return host?.groups[0]?.lagOf(host)
   }
 
   /** Resolves at the next change of any role. */
@@ -97,70 +121,188 @@ export class HostRoles {
     return this.#change.promise
   }
 
-  states(): HostState[] {
-    return [...this.#hosts.values()].map((host) => ({
-      address: `${host.target.host}:${host.target.port}`,
-      role: this.roleOf(host.target),
-      lsnBytes: host.lsnBytes,
-      seenAtMs: host.seenAtMs,
-    }))
+  /** Calls `listener` after each change of any role, until the result is called. */
+  listen(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  stateOf(hostKey: string): HostState | undefined {
+    const host = this.#hosts.get(hostKey)
+    if (!host) return undefined
+    const { target, report, shown, seenAtMs } = host
+    const address = `${target.host}:${target.port}`
+    return { address, role: shown, report, lag: host.groups[0]?.lagOf(host), seenAtMs }
   }
 
   /** One beat: asks those whose time has come. */
   beat(): void {
-    const now = this.#options.clock.monotonicMs()
+    const now = this.#now()
     for (const host of this.#hosts.values()) {
       if (!host.isAsking && now >= host.nextAtMs) void this.#ask(host)
     }
+    this.#review()
   }
 
-  /** Something went wrong with a supposed primary: ask all hosts now. */
-  lookAgain(): void {
-    for (const host of this.#hosts.values()) host.nextAtMs = 0
-    this.beat()
-  }
-
-  close(): void {
-    this.keepOnly([])
-  }
-
-  async #ask(host: Watched): Promise<void> {
-    const { clock, openServer, timeoutMs } = this.#options
-    host.isAsking = true
-    const timer = clock.after(timeoutMs, () => host.connection?.destroy())
-    try {
-      if (!host.connection || host.connection.closed)
-        host.connection = await openServer(host.target, { timeoutMs })
-      const [result] = await host.connection.query(QUESTION)
-      const [recovering, lsn] = result?.rows[0] ?? []
-      host.lsnBytes = BigInt(lsn ?? '0')
-      host.seenAtMs = clock.monotonicMs()
-      this.#note(host, recovering === 't')
-    } catch (error) {
-      host.connection?.destroy()
-      host.connection = undefined
-      // A primary that does not answer may have been replaced: its role is open until it answers again.
-      if (host.isInRecovery === false) this.#note(host, undefined, toEngineError(error).message)
-    } finally {
-      timer.cancel()
-      host.isAsking = false
-      host.nextAtMs = clock.monotonicMs() + host.intervalMs
-      if (!this.#hosts.has(keyOf(host.target))) host.connection?.close()
+  /** Somebody waits for what these hosts will say: ask them now, not at the next interval. */
+  hurry(hostKeys: Iterable<string>): void {
+    const now = this.#now()
+    for (const key of hostKeys) {
+      const host = this.#hosts.get(key)
+      if (host && !host.isAsking && now - host.askedAtMs >= HURRY_MS) void this.#ask(host)
     }
   }
 
-  #note(host: Watched, isInRecovery: boolean | undefined, reason?: string): void {
-    if (host.isInRecovery === isInRecovery) return
-    host.isInRecovery = isInRecovery
-    const { target } = host
-    const role = this.roleOf(target)
-    const facts = { address: `${target.host}:${target.port}`, database: target.database, role }
-    this.#options.log.info('role of a host', reason === undefined ? facts : { ...facts, reason })
+  /**
+   * A server of this host was lost, refused, or turned out not to be a primary. What the host said counts no more, and
+   * it is asked on a new connection: the old one may belong to a process that outlives its postmaster.
+   */
+  suspect(hostKey: string, reason: string): void {
+    const host = this.#hosts.get(hostKey)
+    if (!host) return
+    if (host.report && !host.report.isInRecovery) host.isCurrent = false
+    dropConnection(host)
+    if (host.isAsking) host.mustAskAgain = true
+    else void this.#ask(host)
+    this.#review(reason)
+  }
+
+  close(): void {
+    this.define([])
+  }
+
+  #regroup(members: ReadonlyMap<string, Watched[]>): void {
+    const older = this.#groups
+    this.#groups = new Map()
+    for (const host of this.#hosts.values()) host.groups = []
+    for (const [name, hosts] of members) {
+      const known = older.get(name)
+      const isSame =
+        known?.hosts.length === hosts.length && hosts.every((host) => known.hosts.includes(host))
+      const group = known && isSame ? known : new HostGroup(hosts, this.#now())
+      this.#groups.set(name, group)
+      for (const host of hosts) host.groups.push(group)
+    }
+  }
+
+  async #ask(host: Watched): Promise<void> {
+    const { clock, timeoutMs } = this.#options
+    host.isAsking = true
+    host.askedAtMs = this.#now()
+    const timer = clock.after(timeoutMs, () => dropConnection(host))
+    let reason: string | undefined
+    try {
+      const report = await this.#reportOf(host)
+      if (!host.mustAskAgain) {
+        host.report = report
+        host.isCurrent = true
+        host.seenAtMs = this.#now()
+      }
+    } catch (error) {
+      reason = toEngineError(error).message
+      dropConnection(host)
+      // A primary that does not answer may have been replaced: its role is open until it answers again.
+      if (host.report && !host.report.isInRecovery) host.isCurrent = false
+    }
+    timer.cancel()
+    host.wasAsked = true
+    host.isAsking = false
+    host.nextAtMs = this.#now() + host.intervalMs
+    if (this.#hosts.get(host.key) !== host) return dropConnection(host)
+    this.#review(reason)
+    if (!host.mustAskAgain) return
+    host.mustAskAgain = false
+    void this.#ask(host)
+  }
+
+  async #reportOf(host: Watched): Promise<HostReport> {
+    const { openServer, timeoutMs } = this.#options
+    let server = host.connection
+    if (!server || server.closed) {
+      server = await openServer(host.target, { timeoutMs })
+      host.connection = server
+    }
+    const [result] = await server.query(QUESTION)
+    const [recovering, lsn, timeline, systemId] = result?.rows[0] ?? []
+    return {
+      isInRecovery: recovering === 't',
+      lsnBytes: BigInt(lsn ?? '0'),
+      timeline: Number(timeline ?? 0),
+      systemId: systemId ?? '',
+    }
+  }
+
+  /** Decides again who leads, and tells whoever listens when a role has changed. */
+  #review(reason?: string): void {
+    const now = this.#now()
+    for (const group of this.#groups.values()) group.review(now)
+    let isChanged = false
+    for (const host of this.#hosts.values()) {
+      const role = roleIn(host)
+      if (role === host.shown) continue
+      host.shown = role
+      isChanged = true
+      if (host.role === 'auto') this.#say(host, reason)
+    }
+    if (!isChanged) return
     const before = this.#change
     this.#change = deferred()
     before.resolve()
+    for (const listener of [...this.#listeners]) listener()
+  }
+
+  #say(host: Watched, reason: string | undefined): void {
+    const { target, shown: role } = host
+    const facts = {
+      address: `${target.host}:${target.port}`,
+      database: target.database,
+      role,
+      timeline: host.report?.timeline,
+    }
+    const { log } = this.#options
+    if (role === 'stale')
+      log.warn('a host that was replaced calls itself primary; it is not used', facts)
+    else log.info('role of a host', reason === undefined ? facts : { ...facts, reason })
+  }
+
+  #now(): number {
+    return this.#options.clock.monotonicMs()
   }
 }
 
-const keyOf = (target: ServerTarget): string =>
-  JSON.stringify([target.host, target.port, target.database])
+/** One database of one server, whoever logs in. */
+export const hostKeyOf = (host: {
+  readonly target: ServerTarget
+  readonly role: HostRole
+}): string => JSON.stringify([host.target.host, host.target.port, host.target.database, host.role])
+
+function newWatched(key: string, target: ServerTarget, role: HostRole): Watched {
+  return {
+    target,
+    key,
+    role,
+    groups: [],
+    connection: undefined,
+    report: undefined,
+    seenAtMs: 0,
+    isCurrent: false,
+    wasAsked: false,
+    shown: 'unknown',
+    isAsking: false,
+    mustAskAgain: false,
+    askedAtMs: Number.NEGATIVE_INFINITY,
+    nextAtMs: 0,
+    intervalMs: 0,
+  }
+}
+
+function dropConnection(host: Watched): void {
+  host.connection?.destroy()
+  host.connection = undefined
+}
+
+/** A host that stands in several groups is the primary only where nothing is newer. */
+function roleIn(host: Watched): KnownRole {
+  const roles = host.groups.map((group) => group.roleOf(host))
+  return roles.find((role) => role === 'stale') ?? roles[0] ?? 'unknown'
+}

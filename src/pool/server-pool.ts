@@ -6,9 +6,10 @@ import { LatencyHistogram } from '../metrics/latency-histogram.js'
 import type { ServerConnection } from '../server/server-connection.js'
 import type { HostDefinition, OpenServer, PoolDefinition } from './definition.js'
 import { Health } from './health.js'
+import type { KnownRole } from './host-group.js'
 import type { Condition, PoolCounters, PoolEvents, ResourceKind } from './pool-types.js'
 import { ResourcePool } from './resource-pool.js'
-import type { HostRoles } from './roles.js'
+import { type HostRoles, hostKeyOf } from './roles.js'
 
 export interface ServerPoolEnvironment {
   readonly clock: Clock
@@ -41,6 +42,8 @@ export class ServerPool {
   readonly definition: PoolDefinition
   readonly pool: ResourcePool<ServerConnection>
   readonly health: Health
+  /** Under which `HostRoles` knows its host. */
+  readonly hostKey: string
   /** Milliseconds spent in opening servers. */
   connectMs = 0
   /** Of callers that had to wait for a server. */
@@ -60,6 +63,7 @@ export class ServerPool {
     this.host = host
     this.id = place.id
     this.shard = place.shard
+    this.hostKey = hostKeyOf(host)
     this.#environment = environment
     this.health = new Health({
       clock: environment.clock,
@@ -77,9 +81,9 @@ export class ServerPool {
     return addressOf(this.host.target)
   }
 
-  get role(): 'primary' | 'replica' | 'unknown' {
+  get role(): KnownRole {
     if (this.host.role !== 'auto') return this.host.role
-    return this.#environment.roles.roleOf(this.host.target)
+    return this.#environment.roles.roleOf(this.hostKey)
   }
 
   /** For the balancer. */
@@ -182,13 +186,43 @@ export class ServerPool {
         const elapsedMs = clock.monotonicMs() - startedMs
         this.connectMs += elapsedMs
         this.connects.record(elapsedMs)
-        server.onClose = () => this.pool.forget(server)
+        server.onClose = () => this.#ended(server)
+        if (this.role === 'primary' && server.parameters.get('in_hot_standby') === 'on')
+          this.suspectHost('it is a replica')
         return server
       } catch (error) {
         if (attempt >= attempts || signal.aborted) throw this.#connectError(toEngineError(error))
         await clock.sleep(attemptDelayMs, signal)
       }
     }
+  }
+
+  /** The connection is over. When not by us, its host may have died: idle servers of it must not be lent before that is known. */
+  #ended(server: ServerConnection): void {
+    this.pool.forget(server)
+    const { lost } = server
+    if (lost && lost.code !== 'SERVER_CLOSED_BY_US' && lost.code !== 'POOL_SUPERSEDED')
+      this.suspectHost(lost.message)
+  }
+
+  /** Its role, when it is watched, counts no more until the host has been asked again. */
+  suspectHost(reason: string): void {
+    this.#environment.roles.suspect(this.hostKey, reason)
+  }
+
+  owns(server: ServerConnection): boolean {
+    return this.pool.owns(server)
+  }
+
+  /** Another host is the primary now: whoever still works here must not commit. */
+  cutOff(): void {
+    const { address } = this
+    for (const { resource, isLent } of [...this.pool.resources()]) {
+      if (!isLent) continue
+      resource.lost ??= engineError('POOL_SUPERSEDED', { address })
+      resource.destroy()
+    }
+    this.pool.closeIdle('the host was replaced')
   }
 
   #connectError(error: EngineError): EngineError {

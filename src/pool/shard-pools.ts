@@ -26,6 +26,8 @@ export interface ShardPools {
     role: 'primary' | 'any',
     options?: ServerCheckoutOptions,
   ): ServerCheckout | Promise<ServerCheckout>
+  /** `server` refused a write because it is a replica (25006): whether its host is still the primary is asked now. */
+  wasReadOnly(shard: number, server: ServerConnection): void
 }
 
 export interface PoolMap {

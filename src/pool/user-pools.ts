@@ -9,8 +9,11 @@ import {
   isEngineError,
   toEngineError,
 } from '../errors/engine-error.js'
+import type { ServerConnection } from '../server/server-connection.js'
 import { Balancer } from './balancer.js'
+import { primaryAmong, readersAmong } from './choose-hosts.js'
 import type { PoolDefinition } from './definition.js'
+import type { CheckoutRequest } from './pool-types.js'
 import type { HostRoles } from './roles.js'
 import type { ServerPool } from './server-pool.js'
 import type { ServerCheckout, ServerCheckoutOptions, ShardPools } from './shard-pools.js'
@@ -21,6 +24,24 @@ interface Installed {
   readonly shards: readonly (readonly ServerPool[])[]
   readonly balancer: Balancer
 }
+
+/** One caller on its way to a server. */
+interface Attempt {
+  readonly shard: number
+  readonly role: 'primary' | 'any'
+  readonly options: ServerCheckoutOptions
+  readonly untilMs: number
+  /** What was in force when the shard was chosen. */
+  installed: Installed
+  /** Chosen already; a balancer takes turns at each choice. */
+  order: readonly ServerPool[] | undefined
+  readonly tried: Set<ServerPool>
+  /** The failure of the host that was tried last. */
+  last: EngineError | undefined
+}
+
+/** Between looks at the hosts while somebody waits for one. */
+const LOOK_MS = 100
 
 export interface UserPoolsEnvironment {
   readonly clock: Clock
@@ -72,10 +93,21 @@ export class UserPools implements ShardPools {
       throw engineError('POOL_NO_SUCH_SHARD', { database, shard, last: this.shardCount - 1 })
     }
     const order = this.#candidates(hosts, role)
-    const first = order[0]
-    const atOnce = first?.pool.tryCheckout(options.holdsServers)
+    const atOnce = order[0]?.pool.tryCheckout(options.holdsServers)
     if (atOnce) return atOnce
-    return this.#checkoutSoon(shard, role, order, options)
+    const installed = this.#installed
+    const untilMs = this.#environment.clock.monotonicMs() + checkoutTimeoutOf(hosts)
+    const tried = new Set<ServerPool>()
+    const last = undefined
+    return this.#checkoutSoon({ shard, role, options, installed, untilMs, order, tried, last })
+  }
+
+  wasReadOnly(shard: number, server: ServerConnection): void {
+    // A primary refuses writes too, when the client has asked for it.
+    if (server.parameters.get('in_hot_standby') === 'off') return
+    for (const pool of this.#hostsOf(shard)) {
+      if (pool.owns(server)) pool.suspectHost('it refused a write')
+    }
   }
 
   #make(definition: PoolDefinition, shards: Installed['shards']): Installed {
@@ -91,86 +123,88 @@ export class UserPools implements ShardPools {
     const only = hosts[0] as ServerPool
     if (hosts.length === 1 && only.host.role === 'primary') return hosts
     if (role === 'primary') {
-      const primary = this.#primaryOf(hosts)
+      const primary = primaryAmong(hosts)
       return primary ? [primary] : []
     }
-    return this.#installed.balancer.order(this.#readers(hosts))
+    return this.#installed.balancer.order(readersAmong(hosts, this.definition.readWriteSplit))
   }
 
-  /** Of several that say so, the one with the most WAL: an old primary that came back has less. */
-  #primaryOf(hosts: readonly ServerPool[]): ServerPool | undefined {
+  async #checkoutSoon(attempt: Attempt): Promise<ServerCheckout> {
+    for (;;) {
+      const pool = await this.#nextHost(attempt)
+      const checkout = await this.#waitAt(pool, attempt)
+      if (checkout) return checkout
+    }
+  }
+
+  /** The first host that was not tried; waits for one while there is hope. @throws when there is none */
+  async #nextHost(attempt: Attempt): Promise<ServerPool> {
+    const { shard, role, tried } = attempt
+    for (;;) {
+      this.#assertLayout(attempt.installed.definition)
+      // Bans that the tries bring about may let the primary in, so the choice is made anew each time.
+      const candidates = attempt.order ?? this.#candidates(this.#hostsOf(shard), role)
+      attempt.order = undefined
+      const next = candidates.find((pool) => !tried.has(pool))
+      if (next) return next
+      if (tried.size > 0) throw this.#allFailed(attempt)
+      await this.#someHost(attempt)
+    }
+  }
+
+  /** Stands in the queue of one host; undefined: another look at the hosts is due. */
+  async #waitAt(pool: ServerPool, attempt: Attempt): Promise<ServerCheckout | undefined> {
     const { roles } = this.#environment
-    let best: ServerPool | undefined
-    for (const pool of hosts) {
-      if (pool.role !== 'primary') continue
-      if (!best || roles.lsnOf(pool.host.target) > roles.lsnOf(best.host.target)) best = pool
-    }
-    return best
-  }
-
-  #readers(hosts: readonly ServerPool[]): readonly ServerPool[] {
-    const usable = hosts.filter((pool) => !pool.isBanned)
-    const replicas = usable.filter((pool) => pool.role !== 'primary')
-    const primary = this.#primaryOf(usable)
-    const withPrimary = primary ? [...replicas, primary] : replicas
-    switch (this.definition.readWriteSplit) {
-      case 'include_primary':
-        return withPrimary
-      case 'exclude_primary':
-        return replicas.length > 0 ? replicas : withPrimary
-      case 'include_primary_if_replica_banned': {
-        const anyBanned = usable.length < hosts.length
-        return anyBanned || replicas.length === 0 ? withPrimary : replicas
-      }
-      case 'prefer_primary':
-        return primary ? [primary] : replicas
+    const isAutoPrimary = attempt.role === 'primary' && pool.host.role === 'auto'
+    const moved = new AbortController()
+    // Who stands in the queue of a host that is not the primary any more would stand there in vain.
+    const stop = isAutoPrimary
+      ? roles.listen(() => {
+          if (pool.role !== 'primary') moved.abort()
+        })
+      : undefined
+    try {
+      return await pool.pool.checkout(this.#requestAt(attempt, moved.signal, isAutoPrimary))
+    } catch (error) {
+      if (moved.signal.aborted && attempt.options.signal?.aborted !== true) return undefined
+      await this.#afterFailure(pool, attempt, toEngineError(error))
+      return undefined
+    } finally {
+      stop?.()
     }
   }
 
-  async #checkoutSoon(
-    shard: number,
-    role: 'primary' | 'any',
-    order: readonly ServerPool[],
-    options: ServerCheckoutOptions,
-  ): Promise<ServerCheckout> {
-    const { clock } = this.#environment
-    const installed = this.#installed
-    const untilMs = clock.monotonicMs() + this.#patienceMs(shard)
-    const request = {
-      isHolder: options.holdsServers ?? false,
-      ...(options.signal ? { signal: options.signal } : {}),
+  /** Returns when another look at the hosts is worth it. @throws when it is not */
+  async #afterFailure(pool: ServerPool, attempt: Attempt, failure: EngineError): Promise<void> {
+    attempt.last = failure
+    if (failure.code === 'POOL_OFFLINE' && this.#installed !== attempt.installed) {
+      // A reload has exchanged the pools while we stood in the queue of one that is gone.
+      this.#assertLayout(attempt.installed.definition)
+      attempt.installed = this.#installed
+      attempt.tried.clear()
+      return
     }
-    let candidates = order
-    while (candidates.length === 0) {
-      candidates = await this.#someHost(shard, role, untilMs, options)
-      this.#assertLayout(installed.definition)
+    if (attempt.role === 'primary' && pool.host.role === 'auto' && isGone(failure)) {
+      pool.suspectHost(failure.message)
+      return this.#pause(attempt)
     }
-    let last: EngineError | undefined
-    const tried = new Set<ServerPool>()
-    // Bans that the tries bring about may let the primary in, so the choice is made anew each time.
-    for (let pool = candidates[0]; pool; pool = this.#untried(shard, role, tried)) {
-      tried.add(pool)
-      try {
-        this.#assertLayout(installed.definition)
-        return await pool.pool.checkout(request)
-      } catch (error) {
-        last = toEngineError(error)
-        if (!mayTryAnother(last)) break
-        // A supposed primary that cannot be reached may have been replaced.
-        if (pool.host.role === 'auto') this.#environment.roles.lookAgain()
-      }
-    }
-    // A reload has exchanged the pools while we stood in the queue of one that is gone.
-    if (last?.code === 'POOL_OFFLINE' && this.#installed !== installed) {
-      this.#assertLayout(installed.definition)
-      return this.checkout(shard, role, options)
-    }
-    throw this.#allFailed(shard, [...tried], last)
+    attempt.tried.add(pool)
+    if (!mayTryAnother(failure)) throw this.#allFailed(attempt)
   }
 
-  #untried(shard: number, role: 'primary' | 'any', tried: Set<ServerPool>): ServerPool | undefined {
-    const hosts = this.#installed.shards[shard] ?? []
-    return this.#candidates(hosts, role).find((pool) => !tried.has(pool))
+  #requestAt(attempt: Attempt, moved: AbortSignal, isAutoPrimary: boolean): CheckoutRequest {
+    const { signal, holdsServers = false } = attempt.options
+    if (!isAutoPrimary) return { isHolder: holdsServers, ...(signal ? { signal } : {}) }
+    const leftMs = attempt.untilMs - this.#environment.clock.monotonicMs()
+    return {
+      isHolder: holdsServers,
+      timeoutMs: Math.max(1, leftMs),
+      signal: signal ? AbortSignal.any([signal, moved]) : moved,
+    }
+  }
+
+  #hostsOf(shard: number): readonly ServerPool[] {
+    return this.#installed.shards[shard] ?? []
   }
 
   /** The shard number was chosen by another layout: lending a server by it could answer wrongly. */
@@ -179,58 +213,55 @@ export class UserPools implements ShardPools {
     if (layout !== before.layout) throw engineError('POOL_LAYOUT_CHANGED', { database })
   }
 
-  #patienceMs(shard: number): number {
-    return this.#installed.shards[shard]?.[0]?.host.limits.checkoutTimeoutMs ?? 0
-  }
-
-  /** Waits until a host of the shard may be used: a primary is being promoted, or bans are lifted. */
-  async #someHost(
-    shard: number,
-    role: 'primary' | 'any',
-    untilMs: number,
-    options: ServerCheckoutOptions,
-  ): Promise<readonly ServerPool[]> {
-    const { clock, roles } = this.#environment
-    const hosts = this.#installed.shards[shard] ?? []
-    const banned = hosts.find((pool) => pool.health.ban?.isManual)
-    const isWaitable = hosts.some((pool) => pool.host.role === 'auto')
+  /** Until a host of the shard may be used: a primary is being promoted, or bans are lifted. @throws when there is no hope, or the time is over */
+  async #someHost(attempt: Attempt): Promise<void> {
+    const { role, shard, options, untilMs } = attempt
+    const hosts = this.#hostsOf(shard)
     if (role === 'any' && hosts.every((pool) => pool.isBanned)) {
       for (const pool of hosts) pool.health.forgive()
-      const forgiven = this.#candidates(hosts, role)
-      if (forgiven.length > 0) return forgiven
+      if (this.#candidates(hosts, role).length > 0) return
+      const banned = hosts.find((pool) => pool.health.ban?.isManual)
       if (banned) throw engineError('POOL_BANNED', { address: banned.address })
     }
-    const leftMs = untilMs - clock.monotonicMs()
-    if (!isWaitable || leftMs <= 0) throw this.#noHost(shard, role)
+    const isWaitable = hosts.some((pool) => pool.host.role === 'auto')
+    if (!isWaitable || untilMs <= this.#environment.clock.monotonicMs()) {
+      throw this.#noHost(shard, role, attempt.last)
+    }
     if (options.signal?.aborted) throw engineError('POOL_CHECKOUT_ABORTED')
-    roles.beat()
-    await Promise.race([roles.changed, clock.sleep(Math.min(leftMs, 333), options.signal)])
-    return this.#candidates(this.#installed.shards[shard] ?? [], role)
+    await this.#pause(attempt)
   }
 
-  #noHost(shard: number, role: 'primary' | 'any'): EngineError {
-    const pools = this.#installed.shards[shard] ?? []
+  /** Has the hosts asked, and waits a moment for what they say. */
+  async #pause({ shard, options, untilMs }: Attempt): Promise<void> {
+    const { clock, roles } = this.#environment
+    roles.hurry(this.#hostsOf(shard).map(({ hostKey }) => hostKey))
+    const leftMs = Math.max(0, untilMs - clock.monotonicMs())
+    const over = new AbortController()
+    const signal = options.signal ? AbortSignal.any([options.signal, over.signal]) : over.signal
+    await Promise.race([roles.changed, clock.sleep(Math.min(leftMs, LOOK_MS), signal)])
+    over.abort()
+  }
+
+  #noHost(shard: number, role: 'primary' | 'any', last: EngineError | undefined): EngineError {
+    const pools = this.#hostsOf(shard)
     const what = `shard ${shard} of database "${this.definition.database}"`
     const hosts = pools.map((pool) => `${pool.address} (${pool.role})`).join(', ')
-    return engineError(role === 'primary' ? 'POOL_NO_PRIMARY' : 'POOL_ALL_REPLICAS_DOWN', {
-      what,
-      hosts,
-    })
+    const code = role === 'primary' ? 'POOL_NO_PRIMARY' : 'POOL_ALL_REPLICAS_DOWN'
+    return engineError(code, { what, hosts }, last ? { cause: last } : {})
   }
 
-  #allFailed(
-    shard: number,
-    tried: readonly ServerPool[],
-    last: EngineError | undefined,
-  ): EngineError {
-    if (last && (tried.length < 2 || !mayTryAnother(last))) return last
+  #allFailed({ shard, tried, last }: Attempt): EngineError {
+    if (last && (tried.size < 2 || !mayTryAnother(last))) return last
     // Every host had its chance: the next caller may try them all again.
-    for (const pool of this.#installed.shards[shard] ?? []) pool.health.forgive()
+    for (const pool of this.#hostsOf(shard)) pool.health.forgive()
     const what = `shard ${shard} of database "${this.definition.database}"`
-    const hosts = tried.map((pool) => pool.address).join(', ')
+    const hosts = [...tried].map((pool) => pool.address).join(', ')
     return engineError('POOL_ALL_REPLICAS_DOWN', { what, hosts }, last ? { cause: last } : {})
   }
 }
+
+const checkoutTimeoutOf = (hosts: readonly ServerPool[]): number =>
+  hosts[0]?.host.limits.checkoutTimeoutMs ?? 0
 
 /** Failures of one host that another may not have. */
 function mayTryAnother(error: unknown): boolean {
@@ -238,4 +269,20 @@ function mayTryAnother(error: unknown): boolean {
     isEngineError(error) &&
     (error.code === 'POOL_CONNECT_FAILED' || error.code === 'POOL_CONNECT_TIMEOUT')
   )
+}
+
+const goneCodes = new Set([
+  'NET_CONNECT_FAILED',
+  'NET_CONNECT_TIMEOUT',
+  'NET_HOST_UNKNOWN',
+  'SERVER_LOST',
+  'SERVER_START_TIMEOUT',
+])
+
+/** The host itself is not there, or is starting or stopping: a replica may be about to take its place. */
+function isGone(error: EngineError): boolean {
+  if (error.code === 'POOL_CONNECT_TIMEOUT') return true
+  const { cause } = error
+  if (error.code !== 'POOL_CONNECT_FAILED' || !isEngineError(cause)) return false
+  return goneCodes.has(cause.code) || cause.sqlstate.startsWith('57P0')
 }

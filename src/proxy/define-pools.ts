@@ -73,6 +73,7 @@ function definePool(
       checkTimeoutMs: general.healthcheckTimeoutMs,
     },
     roleCheckIntervalMs: general.lsnCheckIntervalMs,
+    watchesLag: general.lsnCheckDelayMs !== Number.POSITIVE_INFINITY,
     poolerMode: mode,
   }
 }

@@ -76,6 +76,12 @@ export const poolErrors = {
     hint: 'SHOW CLIENTS says who keeps a server and why; end those clients, or PAUSE first, and RELOAD again',
     retry: 'safe',
   },
+  POOL_SUPERSEDED: {
+    sqlstate: '57P01',
+    message: 'the server at {address} was replaced as primary while the client worked on it',
+    hint: 'what was not committed is lost; run the transaction again, it goes to the new primary',
+    retry: 'unknown',
+  },
   POOL_NO_SUCH_SHARD: {
     sqlstate: '22023',
     message: 'database "{database}" has no shard {shard}',

@@ -38,6 +38,7 @@ export function definePool(
       checkTimeoutMs: 1000,
     },
     roleCheckIntervalMs: 200,
+    watchesLag: false,
     poolerMode: 'transaction',
     ...rest,
   }

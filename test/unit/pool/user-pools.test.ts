@@ -1,75 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { silentLog } from '../../../src/base/log.js'
-import { engineError } from '../../../src/errors/engine-error.js'
-import type { HostDefinition, PoolDefinition } from '../../../src/pool/definition.js'
-import { Pools } from '../../../src/pool/pool-map.js'
-import type { ServerCheckout } from '../../../src/pool/shard-pools.js'
 import type { UserPools } from '../../../src/pool/user-pools.js'
-import type { ServerConnection } from '../../../src/server/server-connection.js'
-import { FakeClock } from '../../support/fake-clock.js'
 import { defineHost, definePool } from './define.js'
-
-/** Hosts by port: what they say, and whether they answer. */
-class FakeHosts {
-  down = new Set<number>()
-  recovering = new Set<number>()
-  lsn = new Map<number, number>()
-  opened: number[] = []
-
-  open = async (target: { host: string; port: number }): Promise<ServerConnection> => {
-    const { port } = target
-    if (this.down.has(port))
-      throw engineError('NET_CONNECT_FAILED', { address: `h:${port}`, reason: 'ECONNREFUSED' })
-    this.opened.push(port)
-    const hosts = this
-    const server = {
-      target,
-      closed: false,
-      isIdle: true,
-      traffic: { transactions: 0, queries: 0, received: 0, sent: 0 },
-      async query(sql: string) {
-        if (hosts.down.has(port)) {
-          this.closed = true
-          this.isIdle = false
-          throw engineError('SERVER_LOST', { server: `h:${port}` })
-        }
-        const row = sql.includes('pg_is_in_recovery')
-          ? [hosts.recovering.has(port) ? 't' : 'f', String(hosts.lsn.get(port) ?? 1)]
-          : ['1']
-        return [{ columns: [], rows: [row], tag: 'SELECT 1' }]
-      },
-      close() {
-        this.closed = true
-      },
-      destroy() {
-        this.closed = true
-        this.isIdle = false
-      },
-    }
-    return server as unknown as ServerConnection
-  }
-}
-
-function start(hosts: readonly HostDefinition[], rest: Partial<PoolDefinition> = {}) {
-  const clock = new FakeClock()
-  const fake = new FakeHosts()
-  const pools = new Pools({
-    clock,
-    log: silentLog,
-    random: () => 0.5,
-    openServer: fake.open,
-    roleCheckTimeoutMs: 1000,
-  })
-  pools.apply([definePool([hosts], rest)])
-  const user = pools.shardPools('u', 'app') as UserPools
-  return { clock, fake, pools, user }
-}
-
-async function portOf(user: UserPools, role: 'primary' | 'any'): Promise<number> {
-  const checkout: ServerCheckout = await user.checkout(0, role)
-  checkout.release()
-  return checkout.resource.target.port
-}
+import { portOf, start } from './fake-hosts.js'
 
 const three = () => [
   defineHost({ port: 1 }),

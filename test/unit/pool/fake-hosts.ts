@@ -1,0 +1,112 @@
+/** Hosts that a test makes answer, recover, lie silent or die; and pools over them on a clock that the test moves. */
+import { silentLog } from '../../../src/base/log.js'
+import { EngineError, engineError } from '../../../src/errors/engine-error.js'
+import type { HostDefinition, PoolDefinition } from '../../../src/pool/definition.js'
+import { Pools } from '../../../src/pool/pool-map.js'
+import type { ServerCheckout } from '../../../src/pool/shard-pools.js'
+import type { UserPools } from '../../../src/pool/user-pools.js'
+import type { ServerConnection } from '../../../src/server/server-connection.js'
+import { FakeClock } from '../../support/fake-clock.js'
+import { definePool } from './define.js'
+
+/** Hosts by port: what they say, and whether they answer. */
+export class FakeHosts {
+  down = new Set<number>()
+  recovering = new Set<number>()
+  lsn = new Map<number, number>()
+  timeline = new Map<number, number>()
+  /** Accept connections and never answer. */
+  silent = new Set<number>()
+  /** SQLSTATE with which a login is refused. */
+  refusals = new Map<number, string>()
+  asked: number[] = []
+  servers: ServerConnection[] = []
+  opened: number[] = []
+
+  open = async (target: { host: string; port: number }): Promise<ServerConnection> => {
+    const { port } = target
+    if (this.down.has(port))
+      throw engineError('NET_CONNECT_FAILED', { address: `h:${port}`, reason: 'ECONNREFUSED' })
+    const refused = this.refusals.get(port)
+    if (refused !== undefined)
+      throw new EngineError('SERVER_ERROR' as never, 'no', { sqlstate: refused, message: 'no' }, {})
+    this.opened.push(port)
+    const hosts = this
+    const server = {
+      target,
+      label: `h:${port}`,
+      get parameters() {
+        return new Map([['in_hot_standby', hosts.recovering.has(port) ? 'on' : 'off']])
+      },
+      lost: undefined as unknown,
+      onClose: undefined as (() => void) | undefined,
+      get closed() {
+        return this.lost !== undefined
+      },
+      get isIdle() {
+        return this.lost === undefined
+      },
+      traffic: { transactions: 0, queries: 0, received: 0, sent: 0 },
+      async query(sql: string) {
+        if (hosts.silent.has(port)) await new Promise(() => undefined)
+        if (hosts.down.has(port)) {
+          hosts.die(server as unknown as ServerConnection)
+          throw engineError('SERVER_LOST', { server: `h:${port}` })
+        }
+        if (sql.includes('pg_is_in_recovery')) hosts.asked.push(port)
+        const row = sql.includes('pg_is_in_recovery')
+          ? [
+              hosts.recovering.has(port) ? 't' : 'f',
+              String(hosts.lsn.get(port) ?? 1),
+              String(hosts.timeline.get(port) ?? 1),
+              'one',
+            ]
+          : ['1']
+        return [{ columns: [], rows: [row], tag: 'SELECT 1' }]
+      },
+      close() {
+        this.lost ??= engineError('SERVER_CLOSED_BY_US', { server: `h:${port}` })
+      },
+      destroy() {
+        this.lost ??= engineError('SERVER_CLOSED_BY_US', { server: `h:${port}` })
+        this.onClose?.()
+      },
+    }
+    this.servers.push(server as unknown as ServerConnection)
+    return server as unknown as ServerConnection
+  }
+
+  /** The other side is gone. */
+  die(server: ServerConnection): void {
+    if (server.lost) return
+    server.lost = engineError('SERVER_LOST', { server: server.label })
+    server.onClose?.()
+  }
+
+  /** As kill -9: nothing listens any more and every connection ends. */
+  kill(port: number): void {
+    this.down.add(port)
+    for (const server of this.servers) if (server.target.port === port) this.die(server)
+  }
+}
+
+export function start(hosts: readonly HostDefinition[], rest: Partial<PoolDefinition> = {}) {
+  const clock = new FakeClock()
+  const fake = new FakeHosts()
+  const pools = new Pools({
+    clock,
+    log: silentLog,
+    random: () => 0.5,
+    openServer: fake.open,
+    roleCheckTimeoutMs: 1000,
+  })
+  pools.apply([definePool([hosts], rest)])
+  const user = pools.shardPools('u', 'app') as UserPools
+  return { clock, fake, pools, user }
+}
+
+export async function portOf(user: UserPools, role: 'primary' | 'any'): Promise<number> {
+  const checkout: ServerCheckout = await user.checkout(0, role)
+  checkout.release()
+  return checkout.resource.target.port
+}
