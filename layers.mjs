@@ -94,7 +94,7 @@ export const rooms = {
     'base',
     'errors',
   ],
-  workers: ['proxy', 'config', 'metrics', 'net', 'base', 'errors'],
+  workers: ['proxy', 'admin', 'config', 'topology', 'net', 'base', 'errors'], // processes around proxy/; the only room that forks it
   demo: [
     'cluster',
     'copy',

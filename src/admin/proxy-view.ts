@@ -148,6 +148,9 @@ export interface WorkerView {
   /** How often a process in this place was replaced. */
   readonly replaced: number
   readonly clients: number
+  /** Its share of max_client_conn and of max_db_connections; Infinity: unlimited. */
+  readonly maxClients: number
+  readonly maxServers: number
   readonly cancels: number
   /** Cancels for clients of other workers. */
   readonly cancelsForwarded: number

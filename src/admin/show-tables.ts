@@ -9,7 +9,7 @@ import type {
   ServerView,
   WorkerView,
 } from './proxy-view.js'
-import { bool, count, micros, type ShowTable, span, stamp, table, text } from './show-table.js'
+import { bool, type ColumnOf, count, micros, type ShowTable, span, stamp, table, text } from './show-table.js'
 
 interface TimedClient extends ClientView {
   readonly nowMs: number
@@ -165,6 +165,13 @@ const config = table<ConfigView>(
   (view) => view.config(),
 )
 
+/** Empty when there is none. */
+const limit = <R>(name: string, value: (row: R) => number): ColumnOf<R> => ({
+  name,
+  type: 'int8',
+  value: (row) => (Number.isFinite(value(row)) ? value(row) : null),
+})
+
 const workers = table<WorkerView>(
   [
     count('worker', (w) => w.worker),
@@ -173,6 +180,8 @@ const workers = table<WorkerView>(
     count('uptime', (w) => seconds(w.uptimeMs)),
     count('replaced', (w) => w.replaced),
     count('clients', (w) => w.clients),
+    limit('max_client_conn', (w) => w.maxClients),
+    limit('max_db_connections', (w) => w.maxServers),
     count('cancels', (w) => w.cancels),
     count('cancels_forwarded', (w) => w.cancelsForwarded),
     micros('cpu_time', (w) => w.cpuMs),

@@ -125,6 +125,19 @@ function checkRewrite(scope: CheckScope): void {
   }
 }
 
+/** PgDog counts threads with this key, and its files hold it. */
+function checkWorkers(scope: CheckScope): void {
+  const place = scope
+    .entriesOf('general')
+    .find((entry) => entry.values['workers'] !== undefined)
+    ?.placeOf('workers')
+  if (place && scope.general.workersMode === 'single')
+    scope.problems.warn(
+      place,
+      'workers are threads in PgDog: serve is one process unless workers_mode = "processes" or --workers says otherwise',
+    )
+}
+
 /** Runs all of them. */
 export function checkConfig(scope: CheckScope): void {
   checkTls(scope)
@@ -132,4 +145,5 @@ export function checkConfig(scope: CheckScope): void {
   checkRoles(scope)
   checkSharded(scope)
   checkRewrite(scope)
+  checkWorkers(scope)
 }

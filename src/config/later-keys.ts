@@ -1,6 +1,5 @@
 /** Keys that are read and checked but do nothing yet; whoever writes one is told. A line goes when its effect comes. */
 export const laterKeys: ReadonlySet<string> = new Set([
-  'general.workers',
   'general.reserve_pool_size',
   'general.max_db_connections',
   'general.client_connection_recovery',
@@ -84,7 +83,6 @@ export const laterKeys: ReadonlySet<string> = new Set([
  */
 export const refusedKeys: ReadonlySet<string> = new Set([
   'general.hba',
-  'general.workers_mode',
   'general.passthrough_auth',
   'general.tls_client_ca_certificate',
   'general.read_your_writes',

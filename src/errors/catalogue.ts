@@ -13,6 +13,7 @@ import { sessionErrors } from './catalogue/session.js'
 import { setupErrors } from './catalogue/setup.js'
 import { twoPhaseErrors } from './catalogue/two-phase.js'
 import { wireErrors } from './catalogue/wire.js'
+import { workerErrors } from './catalogue/workers.js'
 import type { CatalogueEntry } from './catalogue-entry.js'
 
 export type { CatalogueEntry }
@@ -50,6 +51,7 @@ export const catalogue = {
   ...clusterErrors,
   ...setupErrors,
   ...twoPhaseErrors,
+  ...workerErrors,
 } as const
 
 export type ErrorCode = keyof typeof catalogue

@@ -41,9 +41,14 @@ export function closeHandle(handle: AcceptedHandle): void {
   else handle.close()
 }
 
-export function adoptHandle(handle: AcceptedHandle): NodeByteSocket {
+/** `onGone` is called once, when the connection is closed, whoever has it then. */
+export function adoptHandle(
+  handle: AcceptedHandle,
+  onGone: () => void = () => undefined,
+): NodeByteSocket {
   if (handle instanceof Socket) {
     const plain = new NodeByteSocket()
+    handle.once('close', onGone)
     plain.attach(handle)
     return plain
   }
@@ -56,6 +61,7 @@ export function adoptHandle(handle: AcceptedHandle): NodeByteSocket {
     readable: true,
     writable: true,
   } as ConstructorParameters<typeof Socket>[0])
+  socket.once('close', onGone)
   bytes.attach(socket)
   return bytes
 }

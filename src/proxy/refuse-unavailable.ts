@@ -7,7 +7,6 @@ export function refuseUnavailable(config: LoadedConfig): void {
   const { general, users } = config
   const unavailable: readonly (readonly [boolean, string])[] = [
     [general.passthroughAuth !== 'disabled', `passthrough_auth = "${general.passthroughAuth}"`],
-    [general.workersMode === 'processes', 'workers_mode = "processes"'],
     ...users.map(
       (user) => [user.serverAuth !== 'password', `server_auth = "${user.serverAuth}"`] as const,
     ),

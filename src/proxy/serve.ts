@@ -3,23 +3,18 @@
  * 0 drained, 1 forced.
  */
 import { rmSync, writeFileSync } from 'node:fs'
-import { systemClock } from '../base/clock.js'
 import { type Log, type LogLevel, openLog } from '../base/log.js'
 import { loadConfig } from '../config/load-config.js'
 import type { LoadedConfig, LoadOptions } from '../config/loaded-config.js'
 import { engineError } from '../errors/engine-error.js'
-import { openQueryPlanner } from '../routing/query-planner.js'
-import { openServer } from '../server/open-server.js'
-import { acceptClient } from '../session/accept-client.js'
-import { type ServingProxy, startProxy } from './proxy.js'
-import { traceClients } from './trace-clients.js'
+import type { ServingProxy } from './proxy.js'
+import { startServing } from './start-serving.js'
 
 export interface ServeOptions {
   readonly load: LoadOptions
   readonly version: string
   readonly host?: string
   readonly port?: number
-  readonly workers?: number
   readonly pidFile?: string
   readonly logLevel?: LogLevel
   readonly logFormat?: 'text' | 'json'
@@ -30,38 +25,20 @@ export interface ServeOptions {
 }
 
 /** @throws CONFIG_INVALID, NET_LISTEN_FAILED, PROXY_* */
-export async function serve(options: ServeOptions): Promise<number> {
-  const config = loadConfig(options.load)
-  let latest = config
-  if ((options.workers ?? 1) > 1)
-    throw engineError('PROXY_NOT_YET', { what: `--workers ${options.workers}` })
+export async function serve(
+  options: ServeOptions,
+  config = loadConfig(options.load),
+): Promise<number> {
+  const { load, version, host, port, trace } = options
   const log = openProxyLog(options, config)
-  const proxy = await startProxy({
-    config,
-    loadAgain: () => {
-      latest = loadConfig(options.load)
-      return latest
-    },
-    version: options.version,
+  const proxy = await startServing({
+    config: { newest: config },
+    loadAgain: () => loadConfig(load),
+    version,
     log,
-    clock: systemClock,
-    random: Math.random,
-    openServer: (target, how) =>
-      openServer(target, { ...how, preparedLimit: latest.general.preparedStatementsLimit }),
-    knowledge: {
-      makePlanner: (sharding, catalog) =>
-        openQueryPlanner({
-          sharding,
-          catalog,
-          assumeCleanFunctions: latest.general.assumeCleanFunctions,
-          cacheSize: latest.general.queryCacheLimit,
-        }),
-      // Only sharded databases need it.
-      readCatalog: async (ask) => (await import('../catalog/read-catalog.js')).readCatalog(ask),
-    },
-    acceptClient: options.trace ? traceClients(acceptClient, options.trace) : acceptClient,
-    ...(options.host === undefined ? {} : { host: options.host }),
-    ...(options.port === undefined ? {} : { port: options.port }),
+    ...(host === undefined ? {} : { host }),
+    ...(port === undefined ? {} : { port }),
+    ...(trace === undefined ? {} : { trace }),
   })
   const signals = listenToSignals(proxy, log)
   try {
@@ -78,7 +55,10 @@ export async function serve(options: ServeOptions): Promise<number> {
   return isDrained ? 0 : 1
 }
 
-function openProxyLog(options: ServeOptions, { general }: LoadedConfig): Log {
+export function openProxyLog(
+  options: Pick<ServeOptions, 'logFormat' | 'logLevel'>,
+  { general }: LoadedConfig,
+): Log {
   const format = options.logFormat ?? (general.logFormat === 'text' ? 'text' : 'json')
   const level = options.logLevel ?? general.logLevel
   return openLog({
@@ -88,7 +68,7 @@ function openProxyLog(options: ServeOptions, { general }: LoadedConfig): Log {
 }
 
 /** @throws PROXY_PID_FILE */
-function writePidFile(path: string): void {
+export function writePidFile(path: string): void {
   try {
     writeFileSync(path, `${process.pid}\n`)
   } catch (error) {
@@ -106,12 +86,15 @@ function listenToSignals(proxy: ServingProxy, log: Log): { close(): void } {
     log.info('signal', { signal })
     proxy.shutdown()
   }
+  const onRestart = () => log.warn('SIGUSR2 restarts workers; this proxy is one process')
   process.on('SIGHUP', onReload)
+  process.on('SIGUSR2', onRestart)
   process.on('SIGINT', onStop)
   process.on('SIGTERM', onStop)
   return {
     close() {
       process.off('SIGHUP', onReload)
+      process.off('SIGUSR2', onRestart)
       process.off('SIGINT', onStop)
       process.off('SIGTERM', onStop)
     },

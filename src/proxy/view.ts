@@ -51,6 +51,7 @@ export function makeView(sources: ViewSources): ProxyView {
 
 function workerRow(sources: ViewSources): WorkerView {
   const { user, system } = process.cpuUsage()
+  const { general } = sources.config()
   return {
     worker: sources.place.number,
     processId: process.pid,
@@ -58,6 +59,8 @@ function workerRow(sources: ViewSources): WorkerView {
     uptimeMs: sources.clock.monotonicMs() - sources.startedAtMs,
     replaced: 0,
     clients: sources.clients.size,
+    maxClients: general.maxClientConn,
+    maxServers: general.maxDbConnections,
     cancels: sources.cancels.received,
     cancelsForwarded: sources.cancels.forwarded,
     cpuMs: (user + system) / 1000,

@@ -1,0 +1,90 @@
+/** RELOAD of all workers: each makes everything ready that can fail; then all take the new configuration, or none. */
+import type { Log } from '../base/log.js'
+import type { LoadedConfig } from '../config/loaded-config.js'
+import { engineError, toEngineError } from '../errors/engine-error.js'
+import { assertShareable, shareLimits } from './share-limits.js'
+import type { WorkerProcess } from './worker-process.js'
+
+export interface FleetReloadOptions {
+  readonly config: LoadedConfig
+  readonly count: number
+  readonly loadAgain: () => LoadedConfig
+  readonly log: Log
+  readonly workers: () => readonly WorkerProcess[]
+}
+
+export class FleetReload {
+  /** In force, limits not shared; a worker that starts gets it. */
+  config: LoadedConfig
+  readonly #options: FleetReloadOptions
+  #running: Promise<void> = Promise.resolve()
+
+  constructor(options: FleetReloadOptions) {
+    this.#options = options
+    this.config = options.config
+  }
+
+  /** One after the other: a second RELOAD reads files that may have changed since. @throws ADMIN_RELOAD_FAILED */
+  run(): Promise<void> {
+    const next = this.#running.then(() => this.#run())
+    this.#running = next.catch(() => undefined)
+    return next
+  }
+
+  async #run(): Promise<void> {
+    const { loadAgain, log, count } = this.#options
+    try {
+      const config = loadAgain()
+      assertShareable(config, count)
+      await this.#putInForce(config, shareLimits(config, count))
+      for (const warning of config.warnings) log.warn(warning)
+      log.info('configuration reloaded', { files: config.files })
+    } catch (error) {
+      const { message, detail } = toEngineError(error)
+      log.error('reload failed, the old configuration stays', { error: message, detail })
+      const reason = detail === undefined ? message : `${message}: ${detail}`
+      throw engineError('ADMIN_RELOAD_FAILED', { reason }, { cause: error })
+    }
+  }
+
+  async #putInForce(config: LoadedConfig, shared: LoadedConfig): Promise<void> {
+    const workers = this.#options.workers()
+    const prepared = await Promise.allSettled(
+      workers.map((worker) => worker.ask({ kind: 'prepare', config: shared })),
+    )
+    const failure = prepared.find(
+      (one) => one.status === 'rejected' && one.reason.code !== 'WORKER_GONE',
+    )
+    if (failure?.status === 'rejected') {
+      await Promise.allSettled(workers.map((worker) => worker.ask({ kind: 'abort' })))
+      throw failure.reason
+    }
+    this.config = config
+    await Promise.allSettled(workers.map((worker) => this.#commit(worker, shared)))
+    await this.#reachLate(shared, workers)
+  }
+
+  async #commit(worker: WorkerProcess, shared: LoadedConfig): Promise<void> {
+    worker.config = shared
+    await worker.ask({ kind: 'commit' })
+  }
+
+  /** Workers that were started with the old configuration while the others prepared. */
+  async #reachLate(shared: LoadedConfig, reached: readonly WorkerProcess[]): Promise<void> {
+    const late = this.#options.workers().filter((worker) => !reached.includes(worker))
+    for (const worker of late) {
+      if (worker.config === shared) continue
+      try {
+        await worker.ask({ kind: 'prepare', config: shared })
+        await this.#commit(worker, shared)
+      } catch (error) {
+        // It cannot stay behind the others.
+        this.#options.log.error('a worker did not take the new configuration and is replaced', {
+          worker: worker.number,
+          error: toEngineError(error).message,
+        })
+        worker.kill()
+      }
+    }
+  }
+}
