@@ -28,6 +28,8 @@ const figures: readonly Figure[] = [
   ['errors', (r) => r.pool.errors, 'second'],
   ['connect_time', (r) => r.pool.connectMs * 1000, 'second'],
   ['connect_count', (r) => r.pool.connects, 'second'],
+  ['reads', (r) => r.pool.traffic.reads, 'second'],
+  ['writes', (r) => r.pool.traffic.writes, 'second'],
 ]
 
 const per: Readonly<Record<Figure[2], (row: StatsRow) => number>> = {

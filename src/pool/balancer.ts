@@ -5,15 +5,22 @@ export type BalancingStrategy =
   | 'round_robin'
   | 'weighted_round_robin'
   | 'least_active_connections'
+  | 'best_response_time'
+  | 'server_affinity'
 
 export interface Candidate {
   /** Relative share of reads. */
   readonly weight: number
   /** Servers lent now. */
   readonly lent: number
+  /** How long servers were kept lately, on average; 0: not known. */
+  readonly heldMs: number
   /** Broken hosts are tried last. */
   readonly isHealthy: boolean
 }
+
+/** One choice in so many goes to the host that was not chosen for the longest: what was slow once may have become fast. */
+const EXPLORE_EVERY = 16
 
 export class Balancer {
   readonly #strategy: BalancingStrategy
@@ -21,6 +28,8 @@ export class Balancer {
   #turn = 0
   /** Smooth weighted round robin: what each candidate has saved up. */
   readonly #credit = new WeakMap<Candidate, number>()
+  /** Turns at which each was chosen last. */
+  readonly #chosenAt = new WeakMap<Candidate, number>()
 
   constructor(strategy: BalancingStrategy, random: () => number) {
     this.#strategy = strategy
@@ -46,7 +55,23 @@ export class Balancer {
       case 'least_active_connections':
         // Equal loads are spread by chance, not always on the first.
         return this.#shuffle(candidates).sort((a, b) => a.lent - b.lent)
+      case 'best_response_time':
+        return this.#fastest(candidates)
+      case 'server_affinity':
+        // Always the first in the order of the configuration; the others stand in for it.
+        return [...candidates]
     }
+  }
+
+  #fastest<C extends Candidate>(candidates: readonly C[]): C[] {
+    this.#turn++
+    const since = (one: C) => this.#chosenAt.get(one) ?? 0
+    const explores = this.#turn % EXPLORE_EVERY === 0
+    const ordered = this.#shuffle(candidates).sort((a, b) =>
+      explores ? since(a) - since(b) : a.heldMs - b.heldMs,
+    )
+    this.#chosenAt.set(ordered[0] as C, this.#turn)
+    return ordered
   }
 
   #shuffle<C>(candidates: readonly C[]): C[] {

@@ -13,6 +13,9 @@ export type ReadWriteSplit =
   | 'include_primary_if_replica_banned'
   | 'prefer_primary'
 
+/** Explicit transactions go to the primary, or where their first statement belongs. */
+export type ReadWriteStrategy = 'conservative' | 'aggressive'
+
 export interface HostDefinition {
   readonly target: ServerTarget
   readonly role: HostRole
@@ -30,16 +33,22 @@ export interface PoolDefinition {
   readonly shards: readonly { readonly hosts: readonly HostDefinition[] }[]
   readonly strategy: BalancingStrategy
   readonly readWriteSplit: ReadWriteSplit
+  readonly readWriteStrategy: ReadWriteStrategy
   readonly connect: {
     readonly timeoutMs: number
     readonly attempts: number
     readonly attemptDelayMs: number
   }
-  readonly health: HealthSettings & { readonly checkTimeoutMs: number }
+  readonly health: HealthSettings & {
+    readonly checkTimeoutMs: number
+    /** Replicas further behind are banned; Infinity: none. */
+    readonly banLagMs: number
+    readonly banLagBytes: number
+  }
   /** Between looks at what hosts are: primary or replica, and how far. */
   readonly roleCheckIntervalMs: number
-  /** Hosts with a fixed role are looked at too. */
-  readonly watchesLag: boolean
+  /** Hosts with a fixed role are looked at too, from so long after the start; Infinity: they are not. */
+  readonly lagCheckDelayMs: number
   /** For SHOW POOLS. */
   readonly poolerMode: 'transaction' | 'session' | 'statement'
 }

@@ -15,6 +15,8 @@ export interface HealthSettings {
 export interface Ban {
   readonly reason: string
   readonly isManual: boolean
+  /** Of a replica that is too far behind: ends when it has caught up. */
+  readonly isOfLag?: boolean
   /** Monotonic; a manual ban has no end. */
   readonly untilMs: number
 }
@@ -75,6 +77,14 @@ export class Health {
 
   succeeded(): void {
     this.#isHealthy = true
+  }
+
+  /** Says at each look whether a replica is too far behind. */
+  lags(isBehind: boolean): void {
+    if (isBehind && !this.#ban && this.#options.mayBan()) {
+      const untilMs = Number.POSITIVE_INFINITY
+      this.#setBan({ reason: 'replica lag', isManual: false, isOfLag: true, untilMs })
+    } else if (!isBehind && this.#ban?.isOfLag) this.lift()
   }
 
   banByHand(): void {

@@ -19,6 +19,8 @@ export interface Entry<T> {
   readonly expiresAtMs: number
   usedAtMs: number
   checkedAtMs: number
+  /** 0 while nobody asks how long resources are kept. */
+  lentAtMs: number
   /** Closed when it comes back. */
   isForceClosed: boolean
 }
@@ -38,6 +40,7 @@ export function newEntry<T>(
     expiresAtMs,
     usedAtMs: nowMs,
     checkedAtMs: nowMs,
+    lentAtMs: 0,
     isForceClosed: false,
   }
 }

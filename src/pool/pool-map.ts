@@ -15,12 +15,6 @@ export const BEAT_MS = 333
 export interface PoolMapOptions extends Omit<ServerPoolEnvironment, 'roles'> {
   readonly openServer: OpenServer
   readonly roleCheckTimeoutMs: number
-  /** passthrough_auth: the definition of a user that is not configured, or undefined to refuse. */
-  readonly defineUnknown?: (
-    user: string,
-    database: string,
-    password: string,
-  ) => PoolDefinition | undefined
 }
 
 export interface PoolFilter {
@@ -48,14 +42,24 @@ export class Pools implements PoolMap {
     this.roles.listen(() => this.#cutOffReplaced())
   }
 
-  shardPools(user: string, database: string, passwordFromClient?: string): UserPools | undefined {
-    const known = this.#users.get(keyOf(user, database))
-    if (known || passwordFromClient === undefined) return known
-    const definition = this.#options.defineUnknown?.(user, database, passwordFromClient)
-    if (!definition) return undefined
-    const pools = this.#add(definition)
+  shardPools(user: string, database: string): UserPools | undefined {
+    return this.#users.get(keyOf(user, database))
+  }
+
+  /** Makes the pools of one user, or gives them another definition; those of the others stay as they are. */
+  put(definition: PoolDefinition): void {
+    const known = this.#users.get(keyOf(definition.user, definition.database))
+    if (known) this.#exchange(known, definition)
+    else this.#add(definition)
     this.#watch()
-    return pools
+  }
+
+  /** Takes the pools of one user away. */
+  remove(user: string, database: string): void {
+    const key = keyOf(user, database)
+    for (const { pool } of this.#users.get(key)?.shards.flat() ?? []) pool.goOffline()
+    this.#users.delete(key)
+    this.#watch()
   }
 
   /** Makes the pools be as defined: at start and on RELOAD. What is kept is moved before anything is closed. */
@@ -189,9 +193,11 @@ export class Pools implements PoolMap {
       for (const hosts of shards) {
         const group = JSON.stringify(hosts.map(({ hostKey }) => hostKey).sort())
         for (const { host } of hosts) {
-          if (host.role !== 'auto' && !definition.watchesLag) continue
+          const delayMs = host.role === 'auto' ? 0 : definition.lagCheckDelayMs
+          if (delayMs === Number.POSITIVE_INFINITY) continue
           const { target, role } = host
-          watched.push({ target, role, group, intervalMs: definition.roleCheckIntervalMs })
+          const intervalMs = definition.roleCheckIntervalMs
+          watched.push({ target, role, group, intervalMs, delayMs })
         }
       }
     }

@@ -31,6 +31,8 @@ export interface PoolEvents {
   onOpened(): void
   /** A caller got his resource after waiting for it, or gave up. */
   onWaited(waitedMs: number): void
+  /** A resource came back after this time; absent: nobody wants to know, and no clock is read. */
+  onReturned?(heldMs: number): void
   /** A resource was found broken, at check-in or by a check. */
   onBroken(why: 'failed' | 'check'): void
   timedOut(facts: { timeoutMs: number; lent: number; maxSize: number; waiting: number }): Error

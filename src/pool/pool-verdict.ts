@@ -1,4 +1,5 @@
 /** What becomes of a resource that came back, or lies idle: the rules alone, nothing is closed here. */
+import type { Clock } from '../base/clock.js'
 import type { Entry } from './pool-entry.js'
 import type { Condition, PoolLimits } from './pool-types.js'
 
@@ -34,4 +35,11 @@ export function idleVerdict<T>(
   const isLongIdle = nowMs - entry.usedAtMs >= limits.idleTimeoutMs
   const isSurplus = total > limits.maxSize || (total > limits.minSize && isLongIdle)
   return isSurplus ? 'not needed' : undefined
+}
+
+/** True when a resource must be checked before it is lent. */
+export function isCheckDue<T>(entry: Entry<T>, limits: PoolLimits, clock: Clock): boolean {
+  const { checkIntervalMs } = limits
+  if (checkIntervalMs === Number.POSITIVE_INFINITY) return false
+  return clock.monotonicMs() - entry.checkedAtMs >= checkIntervalMs
 }

@@ -19,7 +19,7 @@ import {
   type PoolSnapshot,
   type ResourceKind,
 } from './pool-types.js'
-import { idleVerdict, verdictOf } from './pool-verdict.js'
+import { idleVerdict, isCheckDue, verdictOf } from './pool-verdict.js'
 import { settle, startWait, type Waiter, WaitQueue } from './wait-queue.js'
 
 export class ResourcePool<T> implements Keeper<T> {
@@ -61,6 +61,11 @@ export class ResourcePool<T> implements Keeper<T> {
     return this.#lent.total
   }
 
+  /** Callers in the queue. */
+  get waiting(): number {
+    return this.#queue.size
+  }
+
   snapshot(): PoolSnapshot {
     const oldest = this.#queue.oldestSinceMs
     return {
@@ -92,10 +97,7 @@ export class ResourcePool<T> implements Keeper<T> {
     if (this.#queue.holders > 0 || (!isHolder && this.#queue.others > 0)) return undefined
     const entry = this.#idle.at(-1)
     if (!entry) return undefined
-    const { checkIntervalMs } = this.limits
-    if (checkIntervalMs !== Number.POSITIVE_INFINITY) {
-      if (this.#clock.monotonicMs() - entry.checkedAtMs >= checkIntervalMs) return undefined
-    }
+    if (isCheckDue(entry, this.limits, this.#clock)) return undefined
     this.#idle.pop()
     this.#lent.take(entry, isHolder)
     return this.#lend(entry)
@@ -123,10 +125,7 @@ export class ResourcePool<T> implements Keeper<T> {
     })
   }
 
-  /**
-   * Closes what is idle, and until `resume` lends to none but holders of other resources, without which what they hold
-   * would never come back. Other callers stay in the queue (their time-outs run on).
-   */
+  /** Closes what is idle; until `resume` lends only to holders of other resources (they could not give those back). Other callers stay in the queue, and their time-outs run on. */
   pause(): void {
     this.#isPaused = true
     this.closeIdle('the pool is paused')
@@ -290,9 +289,8 @@ export class ResourcePool<T> implements Keeper<T> {
 
   #hand(entry: Entry<T>, waiter: Waiter<Checkout<T>>): void {
     this.#lent.take(entry, waiter.isHolder)
-    if (this.#clock.monotonicMs() - entry.checkedAtMs >= this.limits.checkIntervalMs) {
-      void this.#checkAndHand(entry, waiter)
-    } else this.#finish(entry, waiter)
+    if (isCheckDue(entry, this.limits, this.#clock)) void this.#checkAndHand(entry, waiter)
+    else this.#finish(entry, waiter)
   }
 
   async #checkAndHand(entry: Entry<T>, waiter: Waiter<Checkout<T>>): Promise<void> {

@@ -40,6 +40,8 @@ export interface WatchedHost {
   /** Equal for the hosts of one shard. */
   readonly group: string
   readonly intervalMs: number
+  /** Before the first look. */
+  readonly delayMs: number
 }
 
 export interface HostState {
@@ -87,12 +89,13 @@ export class HostRoles {
     const older = this.#hosts
     this.#hosts = new Map()
     const members = new Map<string, Watched[]>()
-    for (const { target, role, group, intervalMs } of wanted) {
+    for (const { target, role, group, intervalMs, delayMs } of wanted) {
       const key = hostKeyOf({ target, role })
       const host = this.#hosts.get(key) ?? older.get(key) ?? newWatched(key, target, role)
       host.target = target
       host.intervalMs = intervalMs
-      host.nextAtMs = Math.min(host.nextAtMs, this.#now() + intervalMs)
+      const waitMs = older.has(key) ? intervalMs : delayMs
+      host.nextAtMs = Math.min(host.nextAtMs, this.#now() + waitMs)
       this.#hosts.set(key, host)
       const hosts = members.get(group) ?? []
       if (!hosts.includes(host)) hosts.push(host)
@@ -291,7 +294,7 @@ function newWatched(key: string, target: ServerTarget, role: HostRole): Watched 
     isAsking: false,
     mustAskAgain: false,
     askedAtMs: Number.NEGATIVE_INFINITY,
-    nextAtMs: 0,
+    nextAtMs: Number.POSITIVE_INFINITY,
     intervalMs: 0,
   }
 }

@@ -9,7 +9,7 @@ import { Health } from './health.js'
 import type { KnownRole } from './host-group.js'
 import type { Condition, PoolCounters, PoolEvents, ResourceKind } from './pool-types.js'
 import { ResourcePool } from './resource-pool.js'
-import { type HostRoles, hostKeyOf } from './roles.js'
+import { type HostRoles, type HostState, hostKeyOf } from './roles.js'
 
 export interface ServerPoolEnvironment {
   readonly clock: Clock
@@ -33,6 +33,9 @@ export interface Traffic {
   queries: number
   received: number
   sent: number
+  /** Statements of clients. */
+  reads: number
+  writes: number
 }
 
 export class ServerPool {
@@ -50,7 +53,7 @@ export class ServerPool {
   readonly waits = new LatencyHistogram()
   readonly connects = new LatencyHistogram()
   /** Of servers that were closed. */
-  readonly #pastTraffic: Traffic = { transactions: 0, queries: 0, received: 0, sent: 0 }
+  readonly #pastTraffic: Traffic = noTraffic()
   readonly #environment: ServerPoolEnvironment
 
   constructor(
@@ -86,10 +89,18 @@ export class ServerPool {
     return this.#environment.roles.roleOf(this.hostKey)
   }
 
+  /** What its host last said, when it is watched. */
+  get hostState(): HostState | undefined {
+    return this.#environment.roles.stateOf(this.hostKey)
+  }
+
   /** For the balancer. */
   get weight(): number {
     return this.host.weight
   }
+
+  /** A running mean; 0: not known. */
+  heldMs = 0
 
   get lent(): number {
     return this.pool.lent
@@ -105,8 +116,10 @@ export class ServerPool {
 
   /** Two pools whose servers are interchangeable: the same login on the same database of the same server. */
   get identity(): string {
-    const { host, port, user, database, password, parameters } = this.host.target
-    return JSON.stringify([host, port, user, database, password, parameters])
+    const { host, port, user, database, password, parameters, ...rest } = this.host.target
+    const keys = rest.scramKeys?.clientKey.toString('base64')
+    const secret = password ?? keys ?? rest.credentials?.name
+    return JSON.stringify([host, port, user, database, secret, parameters])
   }
 
   /** `shard 0 of database "app"`. */
@@ -124,6 +137,15 @@ export class ServerPool {
   beat(): void {
     this.pool.maintain()
     void this.health.beat()
+    this.#judgeLag()
+  }
+
+  /** A replica too far behind takes no reads until it has caught up. */
+  #judgeLag(): void {
+    const { banLagMs, banLagBytes } = this.definition.health
+    if (banLagMs === Number.POSITIVE_INFINITY && banLagBytes === Number.POSITIVE_INFINITY) return
+    const lag = this.role === 'replica' ? this.#environment.roles.lagOf(this.hostKey) : undefined
+    this.health.lags(lag !== undefined && (lag.ms > banLagMs || lag.bytes > banLagBytes))
   }
 
   /** Takes over the servers, callers and health of the pool that stood here before a reload. */
@@ -157,7 +179,11 @@ export class ServerPool {
 
   #events(): PoolEvents {
     const { log } = this.#environment
+    const onReturned = (heldMs: number) => {
+      this.heldMs = this.heldMs === 0 ? heldMs : this.heldMs * 0.8 + heldMs * 0.2
+    }
     return {
+      ...(this.definition.strategy === 'best_response_time' ? { onReturned } : {}),
       onOpened: () => this.health.succeeded(),
       onWaited: (waitedMs) => this.waits.record(waitedMs),
       onOpenFailed: (error) => {
@@ -306,7 +332,18 @@ function addTraffic(sum: Traffic, more: Traffic): void {
   sum.queries += more.queries
   sum.received += more.received
   sum.sent += more.sent
+  sum.reads += more.reads
+  sum.writes += more.writes
 }
+
+const noTraffic = (): Traffic => ({
+  transactions: 0,
+  queries: 0,
+  received: 0,
+  sent: 0,
+  reads: 0,
+  writes: 0,
+})
 
 /** Counters go on over a reload. */
 function addCounters(sum: PoolCounters, more: PoolCounters): void {

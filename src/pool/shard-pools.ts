@@ -1,6 +1,8 @@
 /** What a session needs of the pools: a server of one shard, now or soon. Made by pool-map.ts. */
 import type { ServerConnection } from '../server/server-connection.js'
 import type { Checkout } from './checkout.js'
+import type { ReadWriteStrategy } from './definition.js'
+import type { ServerPool } from './server-pool.js'
 
 export type ServerCheckout = Checkout<ServerConnection>
 
@@ -14,8 +16,11 @@ export interface ServerCheckoutOptions {
 /** The pools of one user on one database. Stays valid over RELOAD while the user and the database exist. */
 export interface ShardPools {
   readonly shardCount: number
+  readonly readWriteStrategy: ReadWriteStrategy
   /** False when no host of the shard answered when it was last asked. */
   isUp(shard: number): boolean
+  /** The host that would be asked first for a server now, if there is one. */
+  hostNow?(shard: number, role: 'primary' | 'any'): ServerPool | undefined
   /**
    * A server of `shard`: at once (not a promise) when an idle one may be lent, else after its turn in the queue.
    * `any` is for reads that a replica may answer.
@@ -31,6 +36,6 @@ export interface ShardPools {
 }
 
 export interface PoolMap {
-  /** undefined when there is no such user or database. `passwordFromClient` is for passthrough_auth. */
-  shardPools(user: string, database: string, passwordFromClient?: string): ShardPools | undefined
+  /** undefined when there is no such user or database. */
+  shardPools(user: string, database: string): ShardPools | undefined
 }

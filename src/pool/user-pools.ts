@@ -12,7 +12,7 @@ import {
 import type { ServerConnection } from '../server/server-connection.js'
 import { Balancer } from './balancer.js'
 import { primaryAmong, readersAmong } from './choose-hosts.js'
-import type { PoolDefinition } from './definition.js'
+import type { PoolDefinition, ReadWriteStrategy } from './definition.js'
 import type { CheckoutRequest } from './pool-types.js'
 import type { HostRoles } from './roles.js'
 import type { ServerPool } from './server-pool.js'
@@ -74,12 +74,21 @@ export class UserPools implements ShardPools {
     return this.#installed.shards.length
   }
 
+  get readWriteStrategy(): ReadWriteStrategy {
+    return this.definition.readWriteStrategy
+  }
+
   isUp(shard: number): boolean {
     return this.#installed.shards[shard]?.some((pool) => pool.isHealthy) ?? false
   }
 
   install(definition: PoolDefinition, shards: Installed['shards']): void {
     this.#installed = this.#make(definition, shards)
+  }
+
+  hostNow(shard: number, role: 'primary' | 'any'): ServerPool | undefined {
+    const hosts = this.#installed.shards[shard]
+    return hosts && this.#candidates(hosts, role)[0]
   }
 
   checkout(

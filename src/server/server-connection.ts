@@ -53,7 +53,7 @@ export class ServerConnection {
   lost: EngineError | undefined
   onIdle: IdleListener | undefined
   /** What passed since it was opened, our own checks and settings too. */
-  readonly traffic = { transactions: 0, queries: 0, received: 0, sent: 0 }
+  readonly traffic = { transactions: 0, queries: 0, received: 0, sent: 0, reads: 0, writes: 0 }
   /** Called once when the connection has ended, after the receiver heard of it. */
   onClose: (() => void) | undefined
   readonly #scanner: ReplyScanner

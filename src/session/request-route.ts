@@ -74,7 +74,11 @@ export function requestRole(
   plans: readonly Plan[] = [],
 ): 'primary' | 'any' {
   const { transaction } = core
-  if (transaction.isExplicit) return transaction.readOnly ? 'any' : 'primary'
+  if (transaction.isExplicit) {
+    if (transaction.readOnly) return 'any'
+    const isAggressive = core.access.pools.readWriteStrategy === 'aggressive'
+    if (!isAggressive || !transaction.mayBeginOnReplica) return 'primary'
+  }
   const role = core.routeContext().manual?.role
   if (role !== undefined) return role === 'primary' ? 'primary' : 'any'
   if (plans.some((plan) => plan.role === 'primary')) return 'primary'

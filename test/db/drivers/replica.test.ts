@@ -56,42 +56,175 @@ describe('a primary and two replicas', () => {
   const where = (isInRecovery: unknown) => (isInRecovery === true ? 'replica' : 'primary')
   const asked = 'pg_is_in_recovery() as r'
 
-  it.each([
-    ['a read', [`select ${asked}`], 'replica'],
-    ['a read of a table', [`select ${asked}, (select count(*) from acked)`], 'replica'],
-    [
-      'a locking read',
-      [`select ${asked} from (select id from acked for update) x right join (select 1) y on true`],
+  const places = async (statements: readonly string[], client?: pg.Client) => {
+    const own = client ?? (await quietClient())
+    const found: string[] = []
+    for (const sql of statements) {
+      const results = [await own.query(sql)].flat()
+      const rows = results.flatMap((result) => result.rows as { r?: boolean }[])
+      for (const row of rows) if (row.r !== undefined) found.push(where(row.r))
+    }
+    if (!client) await own.end()
+    return found
+  }
+
+  describe('D3, D84–D89: each statement goes where it can be done', () => {
+    it.each([
+      ['a read', [`select ${asked}`], 'replica'],
+      ['a read of a table', [`select ${asked}, (select count(*) from acked)`], 'replica'],
+      ['a read whose text speaks of writing', [`select ${asked}, 'INSERT; for update'`], 'replica'],
+      [
+        'a locking read',
+        [
+          `select ${asked} from (select id from acked for update) x right join (select 1) y on true`,
+        ],
+        'primary',
+      ],
+      ['a write', [`insert into acked values ('w') returning ${asked}`], 'primary'],
+      ['DDL with what follows', [`create table if not exists d (); select ${asked}`], 'primary'],
+      [
+        'a writing CTE',
+        [`with w as (insert into acked values ('cte') returning 1) select ${asked}`],
+        'primary',
+      ],
+      ['a volatile function of a user', [`select ${asked}, volatile_one()`], 'primary'],
+      [
+        'a function that needs a transaction number',
+        [`select ${asked}, txid_current()`],
+        'primary',
+      ],
+      ['a transaction', ['begin', `select ${asked}`, 'commit'], 'primary'],
+      [
+        'a transaction that only reads',
+        ['begin read only', `select ${asked}`, 'commit'],
+        'replica',
+      ],
+      [
+        'several statements of which one writes',
+        [`update acked set id = id where false; select ${asked}`],
+        'primary',
+      ],
+    ] as [string, string[], string][])('%s', async (_what, statements, place) => {
+      expect(await places(statements)).toEqual([place])
+    })
+  })
+
+  /** Another serve before the same hosts. */
+  const other = (...general: string[]) => {
+    const { servers, replicas, database } = postgres()
+    return startServe({
+      shards: [servers[0]!, ...replicas].map(({ host, port }, i) => ({
+        ...{ host, port, database, shard: 0 },
+        role: i === 0 ? ('primary' as const) : ('replica' as const),
+      })),
+      general,
+    })
+  }
+  const connectTo = async ({ url }: Served) => {
+    const client = new pg.Client({ connectionString: url })
+    client.on('error', () => undefined)
+    await client.connect()
+    return client
+  }
+  const portsOf = async (
+    client: pg.Client,
+    count: number,
+    sql = 'select inet_server_port() as p',
+  ) => {
+    const ports: number[] = []
+    for (let i = 0; i < count; i++) ports.push((await client.query(sql)).rows[0].p)
+    return ports
+  }
+
+  it('D90: aggressive: the first statement of a transaction decides where it runs', async () => {
+    const aggressive = await other(
+      'read_write_strategy = "aggressive"',
+      'read_write_split = "exclude_primary"',
+    )
+    const client = await connectTo(aggressive)
+    expect(await places(['begin', `select ${asked}`, `select ${asked}`, 'commit'], client)).toEqual(
+      ['replica', 'replica'],
+    )
+    const insert = `insert into acked values ('aggressive') returning ${asked}`
+    expect(await places(['begin', insert, `select ${asked}`, 'commit'], client)).toEqual([
       'primary',
-    ],
-    [
-      'a writing CTE',
-      [`with w as (insert into acked values ('cte') returning 1) select ${asked}`],
       'primary',
-    ],
-    ['a volatile function of a user', [`select ${asked}, volatile_one()`], 'primary'],
-    ['a function that needs a transaction number', [`select ${asked}, txid_current()`], 'primary'],
-    ['a transaction', ['begin', `select ${asked}`, 'commit'], 'primary'],
-    ['a transaction that only reads', ['begin read only', `select ${asked}`, 'commit'], 'replica'],
-    [
-      'several statements of which one writes',
-      [`update acked set id = id where false; select ${asked}`],
+    ])
+    expect(await places(['begin read write', `select ${asked}`, 'rollback'], client)).toEqual([
       'primary',
-    ],
-  ] as [string, string[], string][])(
-    '%s goes where it can be done',
-    async (_what, statements, place) => {
-      const client = await quietClient()
-      const found: string[] = []
-      for (const sql of statements) {
-        const results = [await client.query(sql)].flat()
-        const rows = results.flatMap((result) => result.rows as { r?: boolean }[])
-        for (const row of rows) if (row.r !== undefined) found.push(where(row.r))
-      }
-      await client.end()
-      expect(found).toEqual([place])
-    },
-  )
+    ])
+    await client.query('begin')
+    await places([`select ${asked}`], client)
+    await expect(client.query(insert)).rejects.toMatchObject({ code: '25006' })
+    await client.query('rollback')
+    await client.end()
+  })
+
+  it('D91: round robin gives each replica exactly half; least active avoids the busy one', async () => {
+    const ports = postgres().replicas.map(({ port }) => port)
+    const split = 'read_write_split = "exclude_primary"'
+    const turns = await connectTo(await other('load_balancing_strategy = "round_robin"', split))
+    const seen = await portsOf(turns, 20)
+    for (const port of ports) expect(seen.filter((one) => one === port)).toHaveLength(10)
+    await turns.end()
+
+    const least = await other('load_balancing_strategy = "least_active_connections"', split)
+    const busy = await connectTo(least)
+    const { rows } = await busy
+      .query('begin read only; select inet_server_port() as p')
+      .then((results) => (results as unknown as pg.QueryResult[])[1]!)
+    const client = await connectTo(least)
+    expect(new Set(await portsOf(client, 10))).toEqual(
+      new Set(ports.filter((port) => port !== rows[0].p)),
+    )
+    await busy.end()
+    await client.end()
+  })
+
+  it('D92: SHOW STATS counts reads and writes of each host', async () => {
+    const admin = new pg.Client({ connectionString: served.adminUrl })
+    await admin.connect()
+    const client = await quietClient()
+    const port = postgres().servers[0]!.port
+    const ofPrimary = async () => {
+      const { rows } = await admin.query('show stats')
+      const row = rows.find((one) => Number(one.port) === port)
+      return [Number(row.total_reads), Number(row.total_writes)] as const
+    }
+    const [reads, writes] = await ofPrimary()
+    for (let i = 0; i < 3; i++) await client.query(`insert into acked values ('stats${i}')`)
+    await client.query('begin')
+    await client.query('select 1')
+    await client.query('commit')
+    expect(await ofPrimary()).toEqual([reads + 1, writes + 3])
+    await client.end()
+    await admin.end()
+  })
+
+  it('D100: SHOW REPLICATION has the LSN of each host, and it moves', async () => {
+    const admin = new pg.Client({ connectionString: served.adminUrl })
+    await admin.connect()
+    const client = await quietClient()
+    const lsns = async () => {
+      const { rows } = await admin.query('show replication')
+      return new Map(rows.map((row) => [Number(row.port), row]))
+    }
+    const { servers, replicas } = postgres()
+    const before = await lsns()
+    expect(before.size).toBe(3)
+    expect(before.get(servers[0]!.port)).toMatchObject({ role: 'primary', pg_is_in_recovery: 'f' })
+    expect(before.get(replicas[0]!.port)).toMatchObject({ role: 'replica', pg_is_in_recovery: 't' })
+    await client.query(`insert into acked select 'lsn' || n from generate_series(1, 1000) n`)
+    await waitFor(async () => {
+      const now = await lsns()
+      return [servers[0]!, ...replicas].every(
+        ({ port }) => now.get(port)!.pg_lsn !== before.get(port)!.pg_lsn,
+      )
+    })
+    expect((await lsns()).get(replicas[0]!.port)!.pg_lsn).toMatch(/^[0-9A-F]+\/[0-9A-F]+$/)
+    await client.end()
+    await admin.end()
+  })
 
   it('D99: the primary is killed under 32 writing clients: each sees at most its own statement fail', async () => {
     const { servers, replicas, database } = postgres()

@@ -69,7 +69,7 @@ describe('servers of PostgreSQL', () => {
     again.release()
   })
 
-  it('does not lend a server whose transaction is open', async () => {
+  it('D167: does not lend a server whose transaction is open', async () => {
     const { app, pools } = start(definePool([[hostOn(0)]]))
     const first = await app.checkout(0, 'primary')
     await first.resource.query('BEGIN')
@@ -80,7 +80,7 @@ describe('servers of PostgreSQL', () => {
     second.release()
   })
 
-  it('gives a good server without an error after idle backends were killed', async () => {
+  it('D156: gives a good server without an error after idle backends were killed', async () => {
     const { app, pools } = start(definePool([[hostOn(0, { limits: { checkIntervalMs: 0 } })]]))
     const held = await Promise.all([0, 1, 2].map(() => app.checkout(0, 'primary')))
     const pids = held.map(pidOf)
@@ -107,7 +107,7 @@ describe('servers of PostgreSQL', () => {
 })
 
 describe('reload', () => {
-  it('keeps backends and open transactions when only the size changes', async () => {
+  it('D190, D192: keeps backends and open transactions when only the size changes', async () => {
     const host = hostOn(0)
     const { app, pools } = start(definePool([[host]]))
     const idle = await app.checkout(0, 'primary')
@@ -126,7 +126,7 @@ describe('reload', () => {
     expect([...pools.all()][0]?.pool.snapshot()).toMatchObject({ total: 2, idle: 2 })
   })
 
-  it('closes the old servers and opens new ones when the address changes; who waits is served', async () => {
+  it('D191, D195: closes the old servers and opens new ones when the address changes; who waits is served', async () => {
     const limits = { ...hostOn(0).limits, maxSize: 1 }
     const { app, pools } = start(definePool([[{ ...hostOn(0), limits }]]))
     const held = await app.checkout(0, 'primary')
@@ -149,7 +149,7 @@ describe('reload', () => {
 })
 
 describe('pause', () => {
-  it('waits for lent servers, holds callers, and goes on', async () => {
+  it('D171: waits for lent servers, holds callers, and goes on', async () => {
     const { app, pools } = start(definePool([[hostOn(0)]]))
     const held = await app.checkout(0, 'primary')
     let isPaused = false

@@ -10,7 +10,7 @@ import { defineHost, definePool } from '../../unit/pool/define.js'
 
 const postgres = usePostgres({ version: 15, replicas: 1 })
 
-it('writes follow a promotion, without a restart', async () => {
+it('D99: writes follow a promotion, without a restart', async () => {
   const { servers, replicas, user, password, database } = postgres()
   const hosts = [...servers, ...replicas].map(({ host, port }) =>
     defineHost({

@@ -5,6 +5,7 @@ interface Host {
   name: string
   weight: number
   lent: number
+  heldMs: number
   isHealthy: boolean
 }
 
@@ -12,6 +13,7 @@ const host = (name: string, rest: Partial<Host> = {}): Host => ({
   name,
   weight: 255,
   lent: 0,
+  heldMs: 0,
   isHealthy: true,
   ...rest,
 })
@@ -33,8 +35,9 @@ const tally = (names: string[]): Record<string, number> => {
 }
 
 describe('balancing', () => {
-  it('round robin takes turns', () => {
+  it('D91: round robin takes turns, exactly n/2 each', () => {
     expect(firsts('round_robin', [host('a'), host('b'), host('c')], 6).join('')).toBe('abcabc')
+    expect(tally(firsts('round_robin', [host('a'), host('b')], 100))).toEqual({ a: 50, b: 50 })
   })
 
   it('weighted round robin gives shares by weight, evenly spread', () => {
@@ -53,7 +56,7 @@ describe('balancing', () => {
     expect(firsts('weighted_round_robin', [host('a', { weight: 0 })], 1)).toEqual(['a'])
   })
 
-  it('least active takes the one with the fewest lent, and spreads equals', () => {
+  it('D91: least active takes the one with the fewest lent, and spreads equals', () => {
     expect(
       tally(
         firsts('least_active_connections', [host('a', { lent: 2 }), host('b', { lent: 1 })], 5),
@@ -64,9 +67,29 @@ describe('balancing', () => {
     expect(equal['b']).toBeGreaterThan(50)
   })
 
-  it('random is about even', () => {
+  it('D91: random is even by a chi-square test', () => {
     const counts = tally(firsts('random', [host('a'), host('b'), host('c')], 900))
-    for (const name of 'abc') expect(counts[name]).toBeGreaterThan(230)
+    const chiSquare = [...'abc'].reduce(
+      (sum, name) => sum + ((counts[name] ?? 0) - 300) ** 2 / 300,
+      0,
+    )
+    expect(chiSquare).toBeLessThan(9.21) // 2 degrees of freedom, p = 0.01
+  })
+
+  it('best response time takes the fastest, and now and then looks whether another has become faster', () => {
+    const hosts = [host('a', { heldMs: 9 }), host('b', { heldMs: 2 }), host('c', { heldMs: 5 })]
+    const counts = tally(firsts('best_response_time', hosts, 160))
+    expect(counts['b']).toBe(150)
+    expect(counts['a']).toBe(5)
+    expect(counts['c']).toBe(5)
+    const fresh = [host('a', { heldMs: 9 }), host('b')]
+    expect(firsts('best_response_time', fresh, 1)).toEqual(['b'])
+  })
+
+  it('server affinity stays with the first host, and takes the next while that is broken', () => {
+    expect(tally(firsts('server_affinity', [host('a'), host('b')], 9))).toEqual({ a: 9 })
+    const broken = [host('a', { isHealthy: false }), host('b')]
+    expect(tally(firsts('server_affinity', broken, 9))).toEqual({ b: 9 })
   })
 
   it('tries broken hosts last but does not leave them out', () => {

@@ -46,7 +46,7 @@ export class FakeHosts {
       get isIdle() {
         return this.lost === undefined
       },
-      traffic: { transactions: 0, queries: 0, received: 0, sent: 0 },
+      traffic: { transactions: 0, queries: 0, received: 0, sent: 0, reads: 0, writes: 0 },
       async query(sql: string) {
         if (hosts.silent.has(port)) await new Promise(() => undefined)
         if (hosts.down.has(port)) {

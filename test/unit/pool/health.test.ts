@@ -37,7 +37,7 @@ function make(settings: Partial<HealthSettings> = {}) {
 }
 
 describe('health of a host', () => {
-  it('checks at the interval, first after the delay', async () => {
+  it('D93, D164: checks at the interval, first after the delay, whatever clients do', async () => {
     const { run, made } = make()
     await run(400)
     expect(made.checks).toHaveLength(0)
@@ -58,7 +58,7 @@ describe('health of a host', () => {
     expect(health.ban).toBeUndefined()
   })
 
-  it('bans on failure and lifts after the time-out, not before', async () => {
+  it('D97: bans on failure and lifts after the time-out, not before', async () => {
     const { run, health, made } = make()
     health.failed('refused')
     expect(health.ban?.reason).toBe('refused')
@@ -70,7 +70,7 @@ describe('health of a host', () => {
     expect(made.checks.slice(0, 1)).toEqual([true])
   })
 
-  it('lifts a ban only after a good check', async () => {
+  it('D96: lifts a ban only after a good check', async () => {
     const { run, health, made } = make()
     health.failed('refused')
     made.answer = false
@@ -109,5 +109,22 @@ describe('health of a host', () => {
     health.suspect()
     await run(100)
     expect(made.checks).toEqual([false])
+  })
+
+  it('bans a replica that is too far behind until it has caught up, whatever its checks say', async () => {
+    const { health, run, made } = make()
+    health.lags(true)
+    expect(health.ban).toMatchObject({ reason: 'replica lag', isManual: false })
+    await run(20_000)
+    expect(health.ban).toBeDefined()
+    health.lags(false)
+    expect(health.ban).toBeUndefined()
+    health.banByHand()
+    health.lags(false)
+    expect(health.ban?.isManual).toBe(true)
+    health.lift()
+    made.mayBan = false
+    health.lags(true)
+    expect(health.ban).toBeUndefined()
   })
 })

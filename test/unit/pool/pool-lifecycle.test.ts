@@ -12,7 +12,7 @@ import {
 } from './fake-kind.js'
 
 describe('maintenance', () => {
-  it('closes what is too old, and opens to the minimum again', async () => {
+  it('D162: closes what is too old, and opens to the minimum again', async () => {
     const { pool, clock, kind } = makePool({ minSize: 1, lifetimeMs: 1000 })
     pool.maintain()
     await settled()
@@ -42,7 +42,7 @@ describe('maintenance', () => {
     }
   })
 
-  it('goes from ten to the minimum after the idle time-out', async () => {
+  it('D163: goes from ten to the minimum after the idle time-out', async () => {
     const { pool, clock, kind } = makePool({ minSize: 2, maxSize: 10, idleTimeoutMs: 500 })
     for (const held of await take(pool, 10)) held.release()
     await clock.advance(499)
@@ -67,7 +67,7 @@ describe('maintenance', () => {
 })
 
 describe('checks before lending', () => {
-  it('checks each time at interval 0, never at infinity', async () => {
+  it('D94: checks each time at interval 0, never at infinity', async () => {
     const always = makePool({ checkIntervalMs: 0 })
     ;(await always.pool.checkout()).release()
     ;(await always.pool.checkout()).release()
@@ -78,7 +78,7 @@ describe('checks before lending', () => {
     expect(never.kind.checks).toBe(0)
   })
 
-  it('replaces a bad one without an error for the waiter, who keeps his place', async () => {
+  it('D156: replaces a bad one without an error for the waiter, who keeps his place', async () => {
     const { pool, clock, kind, events } = makePool({ checkIntervalMs: 1000, maxSize: 2 })
     const held = await take(pool, 2)
     for (const one of held) {
@@ -108,7 +108,7 @@ describe('checks before lending', () => {
 })
 
 describe('pause, offline and reload', () => {
-  it('lends nothing while paused; waiters go on at resume and the minimum is restored', async () => {
+  it('D171: lends nothing while paused; waiters go on at resume and the minimum is restored', async () => {
     const { pool, kind } = makePool({ minSize: 2 })
     pool.maintain()
     await settled()
@@ -153,7 +153,7 @@ describe('pause, offline and reload', () => {
     expect(isDrained).toBe(true)
   })
 
-  it('refuses callers and waiters when offline, and closes what an opening brings', async () => {
+  it('D172: refuses callers and waiters when offline, and closes what an opening brings', async () => {
     const { pool, kind } = makePool()
     kind.isManual = true
     const waiting = watch(pool.checkout())
@@ -165,7 +165,7 @@ describe('pause, offline and reload', () => {
     expect(kind.live).toHaveLength(0)
   })
 
-  it('moves idle, lent and waiting ones to the new pool', async () => {
+  it('D190, D192, D195: moves idle, lent and waiting ones to the new pool', async () => {
     const { pool, kind, clock } = makePool({ maxSize: 2 })
     const held = await take(pool, 2)
     held[1]?.release()

@@ -3,7 +3,7 @@ import { settled } from '../../support/fake-clock.js'
 import { type Held, makePool, take, watch } from './fake-kind.js'
 
 describe('lending', () => {
-  it('opens on demand and lends the last one given back, synchronously', async () => {
+  it('D153, D159: opens on demand and lends the last one given back, synchronously', async () => {
     const { pool } = makePool()
     expect(pool.tryCheckout()).toBeUndefined()
     const [first, second] = (await take(pool, 2)) as [Held, Held]
@@ -22,7 +22,7 @@ describe('lending', () => {
     expect(pool.snapshot()).toMatchObject({ idle: 1, lent: 0, total: 1 })
   })
 
-  it('gives back what a scope left behind, also after an error', async () => {
+  it('D169: gives back what a scope left behind, also after an error', async () => {
     const { pool } = makePool()
     const held = await pool.checkout()
     expect(() => {
@@ -35,7 +35,7 @@ describe('lending', () => {
     expect(pool.snapshot()).toMatchObject({ idle: 1, lent: 0 })
   })
 
-  it('never opens two at once, however many wait', async () => {
+  it('D165: never opens two at once, however many wait', async () => {
     const { pool, kind } = makePool({ maxSize: 50 })
     kind.isManual = true
     const waits = Array.from({ length: 50 }, () => watch(pool.checkout()))
@@ -49,7 +49,7 @@ describe('lending', () => {
     expect(kind.openings).toHaveLength(0)
   })
 
-  it('serves ten waiters of a pool of one in the order of arrival, with that very resource', async () => {
+  it('D155, D157, D168: serves ten waiters of a pool of one in the order of arrival, with that very resource', async () => {
     const { pool, kind } = makePool({ maxSize: 1 })
     let [held] = (await take(pool, 1)) as [Held]
     const order: number[] = []
@@ -84,7 +84,7 @@ describe('lending', () => {
 })
 
 describe('time-outs and aborts', () => {
-  it('times a waiter out and never gives it a resource later', async () => {
+  it('D152, D158: times a waiter out and never gives it a resource later', async () => {
     const { pool, clock } = makePool({ maxSize: 1, checkoutTimeoutMs: 100 })
     const [held] = (await take(pool, 1)) as [Held]
     const late = watch(pool.checkout())
@@ -175,7 +175,7 @@ describe('check-in, in the order of D167', () => {
     return { ...made, held, resource: held.resource }
   }
 
-  it('1. a failed one is closed and the pool told, before all else', async () => {
+  it('D167: 1. a failed one is closed and the pool told, before all else', async () => {
     const { pool, held, resource, events, clock } = await inside()
     resource.condition = 'failed'
     await clock.advance(2000)
@@ -185,7 +185,7 @@ describe('check-in, in the order of D167', () => {
     expect(events.log).toContain('broken: failed')
   })
 
-  it('2. an offline or paused pool drops it', async () => {
+  it('D167: 2. an offline or paused pool drops it', async () => {
     const { pool, held, resource, clock } = await inside()
     await clock.advance(2000)
     resource.condition = 'unfit'
@@ -198,7 +198,7 @@ describe('check-in, in the order of D167', () => {
     expect(other.resource.why).toBe('the pool is not open')
   })
 
-  it('3. too old', async () => {
+  it('D167: 3. too old', async () => {
     const { pool, held, resource, clock } = await inside()
     resource.condition = 'unfit'
     pool.recycle('reconnect')
@@ -207,7 +207,7 @@ describe('check-in, in the order of D167', () => {
     expect(resource.why).toBe('too old')
   })
 
-  it('4. to be force-closed', async () => {
+  it('D167: 4. to be force-closed', async () => {
     const { pool, held, resource } = await inside()
     resource.condition = 'unfit'
     pool.recycle('reconnect')
@@ -216,7 +216,7 @@ describe('check-in, in the order of D167', () => {
     expect(pool.counters).toMatchObject({ forceClosed: 1, outOfSync: 0 })
   })
 
-  it('5. out of step', async () => {
+  it('D167: 5. out of step', async () => {
     const { pool, held, resource } = await inside()
     resource.condition = 'unfit'
     held.release()
@@ -224,7 +224,7 @@ describe('check-in, in the order of D167', () => {
     expect(pool.counters.outOfSync).toBe(1)
   })
 
-  it('6. put back; a waiter gets a new one in place of one that was closed', async () => {
+  it('D167: 6. put back; a waiter gets a new one in place of one that was closed', async () => {
     const { pool, held, resource } = await inside()
     const waiting = watch(pool.checkout())
     resource.condition = 'unfit'

@@ -16,7 +16,7 @@ async function portsOf(user: UserPools, role: 'primary' | 'any', count: number):
 }
 
 describe('reads and writes', () => {
-  it('writes go to the primary, reads to all', async () => {
+  it('D84, D86: writes go to the primary, reads to all', async () => {
     const { user } = start(three())
     expect(await portsOf(user, 'primary', 4)).toEqual([1])
     expect(await portsOf(user, 'any', 6)).toEqual([1, 2, 3])
@@ -42,7 +42,7 @@ describe('reads and writes', () => {
 })
 
 describe('hosts that fail', () => {
-  it('bans a replica that cannot be reached; reads avoid it until it answers and the time is over', async () => {
+  it('D96, D97: bans a replica that cannot be reached; reads avoid it until it answers and the time is over', async () => {
     const { user, fake, clock, pools } = start(three())
     pools.start()
     fake.down.add(2)
@@ -102,7 +102,7 @@ describe('hosts that fail', () => {
 describe('role = auto', () => {
   const autos = () => [defineHost({ port: 1, role: 'auto' }), defineHost({ port: 2, role: 'auto' })]
 
-  it('asks each host, and writes follow a promotion', async () => {
+  it('D99: asks each host, and writes follow a promotion', async () => {
     const { user, fake, clock, pools } = start(autos())
     fake.recovering.add(2)
     pools.start()
