@@ -12,6 +12,7 @@ import { FrameReader } from '../../src/wire/frame-reader.js'
 import { FrameWriter } from '../../src/wire/frame-writer.js'
 import {
   encodeBind,
+  encodeClose,
   encodeDescribe,
   encodeEmptyFrontend,
   encodeExecute,
@@ -59,6 +60,7 @@ export const say = {
     ),
   describe: (name: string) =>
     written((writer) => encodeDescribe(writer, { kind: 'statement', name })),
+  close: (name: string) => written((writer) => encodeClose(writer, { kind: 'statement', name })),
   execute: (maxRows = 0) => written((writer) => encodeExecute(writer, { portal: '', maxRows })),
   sync: () => written((writer) => encodeEmptyFrontend(writer, 'sync')),
   terminate: () => written((writer) => encodeEmptyFrontend(writer, 'terminate')),
@@ -69,6 +71,13 @@ export const textsOf = ({ body }: Message): (string | null)[] =>
   decodeDataRow(body).map((value) => value?.toString() ?? null)
 /** The fields of an ErrorResponse or NoticeResponse by their letters. */
 export const fieldsOf = ({ body }: Message): ErrorFields => decodeErrorFields(body)
+
+/** The rows of one answer. @throws WireError with the fields of its first error */
+export function rowsOf(answer: readonly Message[]): (string | null)[][] {
+  const failure = answer.find(({ tag }) => tag === 'E')
+  if (failure) throw new WireError(fieldsOf(failure))
+  return answer.filter(({ tag }) => tag === 'D').map(textsOf)
+}
 
 /** The connection was refused, or ended, with this FATAL (or with none). */
 export class WireError extends Error {
@@ -156,9 +165,7 @@ export class WireClient {
   /** Rows of a Query. @throws WireError with the first error's fields */
   async rows(sql: string): Promise<(string | null)[][]> {
     const [answer = []] = await this.ask(say.query(sql))
-    const failure = answer.find(({ tag }) => tag === 'E')
-    if (failure) throw new WireError(fieldsOf(failure))
-    return answer.filter(({ tag }) => tag === 'D').map(textsOf)
+    return rowsOf(answer)
   }
 
   /** Resolves when the other side has taken the cancel request and closed its connection. */

@@ -1,0 +1,45 @@
+/** What the clients of the isolation canary do, and how often: the same on any machine. */
+
+/** How often a client does each in one round. */
+const DECK = {
+  transaction: 12,
+  prepared: 4,
+  pipeline: 4,
+  implicitTransaction: 2,
+  setting: 3,
+  notice: 2,
+  raise: 1,
+  copyOut: 1,
+  notify: 1,
+  temporary: 1,
+  ownCancel: 2,
+  racingCancel: 3,
+  statementTimeout: 2,
+  vanish: 2,
+} as const
+
+export type Deed = keyof typeof DECK
+export const deeds = Object.keys(DECK) as Deed[]
+/** How often every client has done each deed when all have played their deck once. */
+export const timesPlayed = (deed: Deed): number => DECK[deed]
+
+/** A stream of numbers that a seed decides. */
+export function randomOf(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+/** One round in the order that `random` gives. */
+export function shuffledDeck(random: (below: number) => number): Deed[] {
+  const deck = deeds.flatMap((deed) => Array<Deed>(DECK[deed]).fill(deed))
+  for (let i = deck.length - 1; i > 0; i--) {
+    const j = random(i + 1)
+    const one = deck[i] as Deed
+    deck[i] = deck[j] as Deed
+    deck[j] = one
+  }
+  return deck
+}
