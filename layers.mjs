@@ -20,7 +20,7 @@ export const rooms = {
   routing: ['plan', 'sql', 'catalog', 'sharding', 'datum', 'base', 'errors'],
   merge: ['plan', 'wire', 'datum', 'base', 'errors'],
   pool: ['server', 'topology', 'metrics', 'base', 'errors'],
-  pubsub: ['server', 'topology', 'metrics', 'base', 'errors'],
+  pubsub: ['server', 'wire', 'topology', 'metrics', 'base', 'errors'], // of wire only the tags of what a server says unasked
   copy: ['plan', 'sharding', 'base', 'errors'],
   load: ['executor', 'setup', 'copy', 'pg', 'sharding', 'datum', 'base', 'errors'], // copy-shard: files into shards; of executor only two-phase commit
   replication: ['pg', 'server', 'catalog', 'datum', 'wire', 'base', 'errors'],

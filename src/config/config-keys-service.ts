@@ -79,9 +79,9 @@ export const metricKeys = {
   mirror_queue: integer(128, 'Default of [[mirroring]] queue_length.'),
   mirror_exposure: fraction(1, 'Default of [[mirroring]] exposure.'),
   pub_sub_channel_size: integer(
-    0,
-    'Notifications kept for a slow listener; above 0 LISTEN works in transaction mode.',
-    { takesEffect: 'restart' },
+    4096,
+    'Notifications that may wait for one listening client before it is disconnected; 0: a client that listens keeps its server.',
+    { takesEffect: 'new connections' },
   ),
 } as const
 

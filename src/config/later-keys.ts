@@ -57,7 +57,6 @@ export const laterKeys: ReadonlySet<string> = new Set([
   'general.openmetrics_namespace',
   'general.web_port',
   'general.web_host',
-  'general.pub_sub_channel_size',
   'general.mirror_queue',
   'general.mirror_exposure',
   'general.lsn_check_delay',

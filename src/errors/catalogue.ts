@@ -6,6 +6,7 @@ import { configErrors } from './catalogue/config.js'
 import { connectErrors } from './catalogue/connect.js'
 import { copyErrors } from './catalogue/copy.js'
 import { poolErrors } from './catalogue/pool.js'
+import { pubsubErrors } from './catalogue/pubsub.js'
 import { replicationErrors } from './catalogue/replication.js'
 import { reshardErrors } from './catalogue/reshard.js'
 import { routingErrors } from './catalogue/routing.js'
@@ -43,6 +44,7 @@ export const catalogue = {
   ...connectErrors,
   ...poolErrors,
   ...sessionErrors,
+  ...pubsubErrors,
   ...routingErrors,
   ...copyErrors,
   ...replicationErrors,

@@ -36,3 +36,9 @@ export function sqlstateOf(buffer: Buffer, start: number, end: number): string {
   }
   return 'XX000'
 }
+
+/** V (or S, before 9.6) of an ErrorResponse frame is FATAL or PANIC. */
+export function isFatal(buffer: Buffer, start: number, end: number): boolean {
+  const text = buffer.toString('latin1', start + 5, Math.min(end, start + 48))
+  return /(?:^|\0)V(?:FATAL|PANIC)\0/.test(text)
+}

@@ -2,12 +2,12 @@
 import type { Expectation } from '../executor/relay.js'
 import type { SharedStatement } from '../server/shared-statement.js'
 import { closeCompleteFrame, errorFrame, parseCompleteFrame } from './answers.js'
-import type { CompletedStatement } from './apply-effects.js'
+import { type CompletedStatement, completedOf } from './apply-effects.js'
 import { bindFrame, flushFrame, namedFrame, parseFrame, syncFrame } from './batch.js'
 import type { Step } from './batch-steps.js'
 import type { ClientStatement } from './client-statements.js'
 import type { HeldServer } from './held-servers.js'
-import { completedOf, type SessionCore } from './session-core.js'
+import type { SessionCore } from './session-core.js'
 
 /** No server has a statement of this name: describing it makes the server fail as the client's request must. */
 const NO_SUCH_STATEMENT = '__pgshard_no_such_statement'
@@ -46,6 +46,8 @@ export class BatchBuilder {
         }
         this.#expectations.push({ kind: 'insert', bytes: closeCompleteFrame })
         return
+      case 'malformed':
+        return this.#malformed(step)
       case 'error':
         return this.#put(namedFrame('describe', 'S', NO_SUCH_STATEMENT), {
           kind: 'describe',
@@ -72,7 +74,8 @@ export class BatchBuilder {
     }
     if (name === '') {
       this.#unnamed = shared
-      this.#put(frame, {
+      const isOwn = shared.text === statement.planned.text
+      this.#put(isOwn ? frame : parseFrame('', shared.text, shared.parameterTypes), {
         kind: 'parse',
         done: () => {
           statement.confirmed = true
@@ -135,6 +138,13 @@ export class BatchBuilder {
     this.#put(name === item.statement ? item.frame : bindFrame(item, name), { kind: 'bind' })
   }
 
+  #malformed({ item, statement }: Extract<Step, { kind: 'malformed' }>): void {
+    const { bind } = item
+    if (!bind || !statement) return this.#put(item.frame, { kind: 'describe' })
+    const name = this.#nameOf(bind.statement, statement)
+    this.#put(bindFrame(bind, name), { kind: 'describe' })
+  }
+
   #describe(step: Extract<Step, { kind: 'describe' }>): void {
     const { item, statement } = step
     if (!statement) return this.#put(item.frame, { kind: 'describe' })
@@ -146,7 +156,8 @@ export class BatchBuilder {
 
   #completed(statement: ClientStatement | undefined): CompletedStatement {
     const planned = statement?.planned.statements[0]
-    if (planned && statement) return completedOf(planned, statement.planned.text)
+    if (planned && statement)
+      return completedOf(planned, statement.planned.text, this.#core.transaction.startup)
     return {
       effects: { pins: [], taints: planned !== undefined, changesSchema: false },
       sql: '',

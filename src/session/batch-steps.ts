@@ -1,8 +1,20 @@
 /** Messages of a batch, resolved: which shared statement each speaks of, or the error that PostgreSQL would give. */
 import { type EngineError, engineError } from '../errors/engine-error.js'
-import type { BatchItem, BindItem, ExecuteItem, NameItem, ParseItem } from './batch.js'
+import type { PlannedQuery } from '../plan/plan.js'
+import {
+  type BatchItem,
+  type BindItem,
+  type ExecuteItem,
+  type MalformedItem,
+  type NameItem,
+  type ParseItem,
+  parseFrame,
+} from './batch.js'
 import type { ClientStatement } from './client-statements.js'
+import { checkEncoding } from './request-route.js'
 import type { SessionCore } from './session-core.js'
+import { channelsOf, isSilentListen, silenceListen } from './silent-listen.js'
+import { heardQuery } from './startup-resets.js'
 
 export type Step =
   | { readonly kind: 'parse'; readonly item: ParseItem; readonly statement: ClientStatement }
@@ -22,6 +34,11 @@ export type Step =
       readonly item: ExecuteItem
       readonly statement: ClientStatement | undefined
     }
+  | {
+      readonly kind: 'malformed'
+      readonly item: MalformedItem
+      readonly statement: ClientStatement | undefined
+    }
   | { readonly kind: 'close'; readonly item: NameItem; readonly statement: undefined }
   | { readonly kind: 'error'; readonly error: EngineError; readonly statement?: undefined }
   /** The error as a server wrote it. */
@@ -33,7 +50,7 @@ export function resolveBatch(core: SessionCore, items: readonly BatchItem[]): St
   for (const item of items) {
     const step = resolve(core, item)
     steps.push(step)
-    if (step.kind === 'error') break
+    if (step.kind === 'error' || step.kind === 'malformed') break
   }
   return steps
 }
@@ -51,6 +68,8 @@ function resolve(core: SessionCore, item: BatchItem): Step {
     }
     case 'describe':
       return resolveDescribe(core, item)
+    case 'malformed':
+      return resolveMalformed(core, item)
     case 'close':
       if (item.what === 'S') core.statements.delete(item.name)
       else core.statements.portals.delete(item.name)
@@ -62,14 +81,31 @@ function resolveParse(core: SessionCore, item: ParseItem): Step {
   if (item.name !== '' && core.statements.get(item.name)) {
     return { kind: 'error', error: engineError('SESSION_STATEMENT_EXISTS', { name: item.name }) }
   }
+  const planned = core.access.planner.plan(item.text)
+  if (core.access.listen && channelsOf(planned.statements).length > 0) {
+    return resolveListen(core, item, silenceListen(planned))
+  }
+  return addStatement(core, item, planned)
+}
+
+function addStatement(core: SessionCore, item: ParseItem, planned: PlannedQuery): Step {
+  const heard = heardQuery(planned, core.transaction.startup)
   const statement: ClientStatement = {
-    shared: core.access.statements.find(item.text, item.types),
-    planned: core.access.planner.plan(item.text),
+    shared: core.access.statements.find(heard?.text ?? item.text, item.types),
+    planned,
     generation: core.access.planner.generation,
     confirmed: false,
   }
   core.statements.set(item.name, statement)
   return { kind: 'parse', item, statement }
+}
+
+/** LISTEN that no server shall run. */
+function resolveListen(core: SessionCore, item: ParseItem, planned: PlannedQuery): Step {
+  checkEncoding(core, item.frame)
+  const { text } = planned
+  const frame = parseFrame(item.name, text, item.types)
+  return addStatement(core, { ...item, text, frame }, planned)
 }
 
 function resolveBind(core: SessionCore, item: BindItem): Step {
@@ -82,10 +118,19 @@ function resolveBind(core: SessionCore, item: BindItem): Step {
   return { kind: 'bind', item, statement }
 }
 
+function resolveMalformed(core: SessionCore, item: MalformedItem): Step {
+  const { bind } = item
+  const statement = bind && core.statements.get(bind.statement)
+  if (bind && !statement && !isOnPinnedServer(core, bind.statement))
+    return noStatement(bind.statement)
+  return { kind: 'malformed', item, statement }
+}
+
 /** A statement prepared before the schema or the sharding changed goes where it belongs now. */
 function planAgain(core: SessionCore, statement: ClientStatement): void {
   const { planner } = core.access
   if (statement.generation === planner.generation) return
+  if (statement.planned.statements.some(isSilentListen)) return
   statement.planned = planner.plan(statement.planned.text)
   statement.generation = planner.generation
 }
@@ -121,10 +166,34 @@ const noPortal = (name: string): Step => ({
 export function onlyStatement(steps: Step[]): ClientStatement | undefined {
   let only: ClientStatement | undefined
   for (const step of steps) {
-    if (step.kind === 'error') return undefined
+    if (step.kind === 'error' || step.kind === 'malformed') return undefined
     if (!step.statement) continue
     if (only && only !== step.statement) return undefined
     only = step.statement
   }
   return only
+}
+
+const none: readonly string[] = []
+
+/** Channels that statements of the batch listen to, where the proxy listens for clients. */
+export function channelsBound(core: SessionCore, steps: readonly Step[]): readonly string[] {
+  if (!core.access.listen) return none
+  let channels: string[] | undefined
+  for (const step of steps) {
+    const statement = step.kind === 'bind' ? step.statement?.planned.statements[0] : undefined
+    const channel = statement?.effects.listen?.channel
+    if (channel !== undefined) channels = [...(channels ?? none), channel]
+  }
+  return channels ?? none
+}
+
+/** Statement pooling: one statement a request, and no transaction. */
+export function refuseTransactions(steps: readonly Step[]): void {
+  const bound = steps.flatMap((step) =>
+    step.kind === 'bind' ? (step.statement?.planned.statements ?? []) : [],
+  )
+  if (bound.length > 1 || bound.some((statement) => statement.effects.transaction)) {
+    throw engineError('SESSION_STATEMENT_MODE')
+  }
 }

@@ -2,7 +2,7 @@
  * Messages of the extended protocol up to a Sync or Flush, decoded as far as the session must know them.
  * Frames are owned. @see PostgreSQL documentation, "Extended Query", "Message Formats"
  */
-import { engineError } from '../errors/engine-error.js'
+import { type EngineError, engineError, toEngineError } from '../errors/engine-error.js'
 import type { BoundParameters } from '../plan/plan.js'
 import { readCString } from '../server/read-cstring.js'
 import { tagName } from '../wire/frame-reader.js'
@@ -42,10 +42,38 @@ export interface ExecuteItem {
   readonly maxRows: number
 }
 
-export type BatchItem = ParseItem | BindItem | NameItem | ExecuteItem
+/** A body that cannot be read: the server shall say what is wrong with it, in its own words. */
+export interface MalformedItem {
+  readonly kind: 'malformed'
+  readonly frame: Buffer
+  readonly error: EngineError
+  /** Of a Bind whose names could be read: a server looks for the statement before it reads on. */
+  readonly bind?: Pick<BindItem, 'frame' | 'portal' | 'statement' | 'restStart'>
+}
 
-/** Decodes one of P B D E C; `frame` is owned. @throws WIRE_TRUNCATED, WIRE_BAD_FIELD */
+export type BatchItem = ParseItem | BindItem | NameItem | ExecuteItem | MalformedItem
+
+/** Decodes one of P B D E C; `frame` is owned. */
 export function readBatchItem(frame: Buffer): BatchItem {
+  try {
+    return readItem(frame)
+  } catch (error) {
+    return { kind: 'malformed', frame, error: toEngineError(error), ...bindNames(frame) }
+  }
+}
+
+function bindNames(frame: Buffer): Pick<MalformedItem, 'bind'> {
+  if (frame[0] !== frontend.bind) return {}
+  try {
+    const portal = readCString(frame, 5, frame.length)
+    const { text, next } = readCString(frame, portal.next, frame.length)
+    return { bind: { frame, portal: portal.text, statement: text, restStart: next } }
+  } catch {
+    return {}
+  }
+}
+
+function readItem(frame: Buffer): Exclude<BatchItem, MalformedItem> {
   switch (frame[0]) {
     case frontend.parse:
       return readParse(frame)
@@ -62,7 +90,7 @@ function readParse(frame: Buffer): ParseItem {
   const name = readCString(frame, 5, frame.length)
   const text = readCString(frame, name.next, frame.length)
   const count = int16At(frame, text.next)
-  if (text.next + 2 + count * 4 > frame.length) throw truncated(frame, 'parameter types')
+  endsAt(frame, text.next + 2 + count * 4, 'parameter types')
   const types: number[] = []
   for (let i = 0; i < count; i++) types.push(frame.readUInt32BE(text.next + 2 + i * 4))
   return { kind: 'parse', frame, name: name.text, text: text.text, types }
@@ -115,7 +143,7 @@ function readParameters(frame: Buffer, from: number): BoundParameters {
 
 function readExecute(frame: Buffer): ExecuteItem {
   const portal = readCString(frame, 5, frame.length)
-  if (portal.next + 4 > frame.length) throw truncated(frame, 'row limit')
+  endsAt(frame, portal.next + 4, 'row limit')
   return { kind: 'execute', frame, portal: portal.text, maxRows: frame.readInt32BE(portal.next) }
 }
 
@@ -130,7 +158,12 @@ function readNamed(frame: Buffer): NameItem {
     })
   }
   const name = readCString(frame, 6, frame.length)
+  endsAt(frame, name.next, 'name')
   return { kind, frame, what: letter === 0x53 ? 'S' : 'P', name: name.text }
+}
+
+function endsAt(frame: Buffer, end: number, field: string): void {
+  if (end !== frame.length) throw truncated(frame, field)
 }
 
 function int16At(frame: Buffer, at: number): number {
@@ -150,7 +183,10 @@ export function parseFrame(name: string, text: string, types: readonly number[])
 }
 
 /** The same Bind for another statement name. */
-export function bindFrame(item: BindItem, statement: string): Buffer {
+export function bindFrame(
+  item: Pick<BindItem, 'frame' | 'portal' | 'restStart'>,
+  statement: string,
+): Buffer {
   const writer = new FrameWriter(item.frame.length + 32).begin(frontend.bind)
   writer.cstring(item.portal).cstring(statement)
   return writer.bytes(item.frame.subarray(item.restStart)).end().take()
@@ -165,3 +201,13 @@ export function namedFrame(kind: 'describe' | 'close', what: 'S' | 'P', name: st
 
 export const syncFrame = new FrameWriter(8).begin(frontend.sync).end().take()
 export const flushFrame = new FrameWriter(8).begin(frontend.flush).end().take()
+
+/** The bytes of the parameters that come as text. */
+export function textParameters(parameters: BoundParameters): Buffer {
+  const texts: Buffer[] = []
+  for (let i = 0; i < parameters.count; i++) {
+    if (parameters.isNull(i) || parameters.format(i) === 1) continue
+    texts.push(parameters.buffer.subarray(parameters.start(i), parameters.end(i)))
+  }
+  return Buffer.concat(texts)
+}

@@ -46,8 +46,14 @@ async function commit(core: SessionCore, helds: readonly HeldServer[]): Promise<
       second: writers[1]?.shard ?? 0,
     })
   }
-  if (writers.length > 1) pending = await core.access.commitTwoPhase(writers)
-  else for (const held of writers) await held.server.query('COMMIT')
+  if (writers.length > 1) {
+    const parts = writers.map(({ shard, server, notified }) => ({
+      shard,
+      server,
+      cannotPrepare: notified,
+    }))
+    pending = await core.access.commitTwoPhase(parts)
+  } else for (const held of writers) await held.server.query('COMMIT')
   for (const held of helds) {
     if (!held.wrote) await held.server.query('COMMIT')
     held.joined = false

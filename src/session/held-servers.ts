@@ -26,6 +26,10 @@ export interface HeldServer {
   worked: boolean
   /** A statement that may write ran on it in this transaction. */
   wrote: boolean
+  /** NOTIFY ran on it in this transaction, so that it cannot be prepared for a two-phase commit. */
+  notified: boolean
+  /** Writes that wait until the server has answered what it must hear first. */
+  deferred: (() => void)[] | undefined
 }
 
 /** What goes to a server before the client's bytes. */
@@ -51,6 +55,8 @@ export class HeldServers {
   #late: Promise<HeldServer> | undefined
   #waiting: AbortController | undefined
   #cancels: Promise<void> = Promise.resolve()
+  static #firsts = 0
+  readonly #owner = { order: 0 }
 
   constructor(
     access: DatabaseAccess,
@@ -92,6 +98,7 @@ export class HeldServers {
     const checkout = this.#access.pools.checkout(shard, role, {
       signal: waiting.signal,
       holdsServers: this.#held.size > 0,
+      owner: this.#asOwner(),
     })
     if (!(checkout instanceof Promise)) return this.#add(shard, checkout)
     this.#waiting = waiting
@@ -109,6 +116,12 @@ export class HeldServers {
     )
     this.#late = acquired
     return acquired
+  }
+
+  /** As those see it who wait for the same servers: as old as its first. */
+  #asOwner(): { order: number } {
+    if (this.#held.size === 0) this.#owner.order = ++HeldServers.#firsts
+    return this.#owner
   }
 
   /** The client has gone: servers that still come from a pool are returned by the promise. */
@@ -158,6 +171,8 @@ export class HeldServers {
       joined: false,
       worked: false,
       wrote: false,
+      notified: false,
+      deferred: undefined,
     }
     server.receiver = held.relay
     this.#held.set(shard, held)
@@ -238,6 +253,7 @@ export class HeldServers {
       held.joined = false
       held.worked = false
       held.wrote = false
+      held.notified = false
     }
     if (this.pins.size > 0) return
     this.lentNames.clear()

@@ -7,6 +7,7 @@ import { engineError } from '../errors/engine-error.js'
 import type { PlannedStatement } from '../plan/plan.js'
 import { completeFrame, textTableFrames } from './answers.js'
 import type { SessionCore } from './session-core.js'
+import { isSilentListen } from './silent-listen.js'
 import { unquote } from './sql-literal.js'
 
 /** Frames of an answer to a simple query, or rows and a tag for the extended protocol. */
@@ -29,6 +30,10 @@ export function answerLocally(
   const { transaction } = core
   if (effects.transaction) return answerTransaction(core, statement, text)
   if (transaction.phase === 'failed') return undefined
+  if (isSilentListen(statement) && core.held.size === 0 && effects.listen) {
+    transaction.listen(effects.listen.channel)
+    return { tag: statement.tagInstead }
+  }
   if (effects.deallocate) return answerDeallocate(core, effects.deallocate.name)
   if (statement.kind === 'show') return answerShow(core, text.slice(statement.start, statement.end))
   const setting = effects.settings?.length === 1 ? effects.settings[0] : undefined
@@ -94,6 +99,18 @@ function checkHint(name: string, value: string | null): void {
     ? /^\d+$/.test(text)
     : !name.endsWith('.role') || /^(primary|replica)$/.test(text)
   if (!ok) throw engineError('SESSION_HINT_INVALID', { name, value: text })
+}
+
+/** What `answerLocally` will answer to a statement of the extended protocol, without doing it. */
+export function canAnswerLocally(core: SessionCore, statement: PlannedStatement): boolean {
+  const effect = statement.effects.transaction
+  const { transaction, held } = core
+  if (held.size > 0) return false
+  if (effect?.kind === 'begin') return !transaction.isExplicit
+  if (effect?.kind === 'commit' || effect?.kind === 'rollback') {
+    return transaction.phase === 'pending' && !effect.chain
+  }
+  return isSilentListen(statement) && transaction.phase !== 'failed'
 }
 
 /** The answer as frames of the simple protocol. */

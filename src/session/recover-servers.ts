@@ -5,6 +5,7 @@ import type { SessionCore } from './session-core.js'
 
 /** Never rejects because of a server; each is recovered by itself within `rollback_timeout`. */
 export async function recoverServers(core: SessionCore): Promise<void> {
+  core.listening?.close()
   core.held.stopWaiting()
   const pinned = core.held.pins.size > 0
   const lateOnes = core.held.close()

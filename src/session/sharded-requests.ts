@@ -10,11 +10,11 @@ import type { Plan, PlannedStatement } from '../plan/plan.js'
 import { queryFrame } from '../server/server-connection.js'
 import { listShards } from '../sharding/shard-set.js'
 import { completeFrame, errorFrame, noticeFrame } from './answers.js'
-import { applyCompleted, isNeutral } from './apply-effects.js'
+import { applyCompleted, type CompletedStatement, completedOf, isNeutral } from './apply-effects.js'
 import { commitOverShards } from './commit-over-shards.js'
 import type { HeldServer } from './held-servers.js'
 import { checkTransaction, refusal, requestRole } from './request-route.js'
-import { completedOf, type SessionCore } from './session-core.js'
+import type { SessionCore } from './session-core.js'
 
 type TransactionEnd = Extract<TransactionEffect, { kind: 'commit' | 'rollback' }>
 
@@ -174,7 +174,7 @@ export class ShardedRequests {
         (outcome) => {
           if (!outcome.error)
             for (const held of joined)
-              applyCompleted(core, held, { ...completedOf(statement, text) }, '')
+              applyCompleted(core, held, completedOf(statement, text, transaction.startup), '')
           this.#finish(outcome)
         },
       )
@@ -206,21 +206,22 @@ export class ShardedRequests {
       const shard = all[0]?.shard ?? core.nextShard()
       return this.#relay(shard, 'primary', statement, text, frame)
     }
-    const owned = Buffer.from(frame)
+    const completed = completedOf(statement, text, core.transaction.startup)
+    const bytes = this.#heard(completed, frame)
     this.#fanOut(
       all,
-      () => owned,
+      () => bytes,
       'same',
       (outcome) => {
         if (!outcome.error) {
           const before = core.transaction.replay.length
           for (const held of all) {
-            if (core.transaction.replay.length === before)
-              applyCompleted(core, held, completedOf(statement, text), '')
+            if (core.transaction.replay.length === before) applyCompleted(core, held, completed, '')
             held.server.settings = core.transaction.settings
           }
         }
-        this.#finish(outcome)
+        const tag = completed.tagInstead
+        this.#finish(tag === undefined || outcome.tag === undefined ? outcome : { ...outcome, tag })
       },
     )
   }
@@ -233,12 +234,17 @@ export class ShardedRequests {
     frame: Buffer,
   ): void {
     const core = this.#core
-    const owned = Buffer.from(frame)
+    const completed = completedOf(statement, text, core.transaction.startup)
+    const bytes = this.#heard(completed, frame)
     core.withShard(shard, role, (held) => {
-      core.running?.statements.push(completedOf(statement, text))
+      core.running?.statements.push(completed)
       held.server.unnamed = undefined
-      core.send(held, [owned], [{ kind: 'query' }], 1)
+      core.send(held, [bytes], [{ kind: 'query' }], 1)
     })
+  }
+
+  #heard(completed: CompletedStatement, frame: Buffer): Buffer {
+    return completed.tagInstead === undefined ? Buffer.from(frame) : queryFrame(completed.sql)
   }
 
   /** A read of several shards whose answer is the concatenation of theirs. */
@@ -345,14 +351,5 @@ const hasCopyHeader = (statement: PlannedStatement): boolean =>
 
 /** Runs on the server that the client has, because its object lives there. */
 function isSessionBound(statement: PlannedStatement): boolean {
-  return [
-    'listen',
-    'unlisten',
-    'notify',
-    'fetch',
-    'close',
-    'prepare',
-    'execute',
-    'deallocate',
-  ].includes(statement.kind)
+  return ['fetch', 'close', 'prepare', 'execute', 'deallocate'].includes(statement.kind)
 }

@@ -3,11 +3,26 @@
  * what SET LOCAL changed ends with the transaction. Also the log of what a server that joins late must be told.
  */
 import type { SettingEffect, TransactionEffect } from '../plan/effects.js'
-import { rawSettingText, type Settings, settingName } from '../server/settings.js'
+import type { Settings } from '../server/settings.js'
 import { TX_FAILED, TX_IDLE, TX_OPEN } from '../wire/tags.js'
 
 /** `pending`: BEGIN was answered, no server has heard of it yet. */
 export type TransactionPhase = 'idle' | 'pending' | 'open' | 'failed'
+
+/** A NOTIFY of the client, as the server that ran it will pass it on. */
+export interface SentNotice {
+  readonly processId: number
+  readonly channel: string
+  readonly payload: string
+}
+
+/** What the transaction has done beside settings that is undone with it. */
+interface Pending {
+  readonly channels: ReadonlySet<string>
+  readonly notices: readonly SentNotice[]
+}
+
+const nothing: Pending = { channels: new Set(), notices: [] }
 
 interface LogEntry {
   readonly sql: string
@@ -15,6 +30,7 @@ interface LogEntry {
   readonly savepoint?: string
   /** The client's settings before the entry. */
   readonly before: Settings
+  readonly pending: Pending
   /** SET TRANSACTION: holds on in the transaction that AND CHAIN begins. */
   readonly isCharacteristic?: boolean
 }
@@ -35,6 +51,10 @@ export class Transaction {
   readonly startup: Settings
   /** Settings at the start of the transaction, explicit or implicit. */
   base: Settings
+  /** Channels that the client listens to by what was committed. */
+  listening: ReadonlySet<string> = nothing.channels
+  #pending: Pending = nothing
+  #sent: readonly SentNotice[] = nothing.notices
   #log: LogEntry[] = []
 
   constructor(startup: Settings) {
@@ -48,9 +68,19 @@ export class Transaction {
     return this.phase === 'failed' ? TX_FAILED : TX_OPEN
   }
 
+  /** Channels that the client will listen to when what it has done is committed. */
+  get channels(): ReadonlySet<string> {
+    return this.#pending.channels
+  }
+
   /** True from BEGIN to COMMIT or ROLLBACK. */
   get isExplicit(): boolean {
     return this.phase !== 'idle'
+  }
+
+  /** Its BEGIN leaves open whether it writes, and a replica can do what it asks for. */
+  get mayBeginOnReplica(): boolean {
+    return !this.needsOneSnapshot && !/read\s+write/i.test(this.beginText)
   }
 
   /** What a server that joins the open transaction hears after BEGIN. */
@@ -87,6 +117,7 @@ export class Transaction {
   end(committed: boolean, chain = false): void {
     if (!committed) this.settings = this.base
     this.base = this.settings
+    this.#settle(committed)
     this.#log = chain ? this.#log.filter((entry) => entry.isCharacteristic) : []
     this.failedByUs = false
     this.changedSchema = false
@@ -99,16 +130,59 @@ export class Transaction {
 
   /** A statement failed outside an explicit transaction: what its request had set is undone. */
   undoImplicit(): void {
-    if (!this.isExplicit) this.settings = this.base
+    if (this.isExplicit) return
+    this.settings = this.base
+    this.#settle(false)
   }
 
   /** A request outside an explicit transaction is complete. */
   keepImplicit(): void {
-    if (!this.isExplicit) this.base = this.settings
+    if (this.isExplicit) return
+    this.base = this.settings
+    this.#settle(true)
+  }
+
+  /** LISTEN has run: it counts from COMMIT on. */
+  listen(channel: string): void {
+    this.#pending = { ...this.#pending, channels: new Set([...this.channels, channel]) }
+  }
+
+  /** UNLISTEN has run; null is all. */
+  unlisten(channel: string | null): void {
+    const kept = [...this.channels].filter((one) => channel !== null && one !== channel)
+    this.#pending = { ...this.#pending, channels: new Set(kept) }
+  }
+
+  /** NOTIFY has run: it is sent with COMMIT. */
+  notify(notice: SentNotice): void {
+    this.#pending = { ...this.#pending, notices: [...this.#pending.notices, notice] }
+  }
+
+  /** Notices of the client that were committed since it was last asked. */
+  takeSent(): readonly SentNotice[] {
+    if (this.#sent.length === 0) return this.#sent
+    const sent = this.#sent
+    this.#sent = nothing.notices
+    return sent
+  }
+
+  #settle(committed: boolean): void {
+    const pending = this.#pending
+    if (pending.channels === this.listening && pending.notices.length === 0) return
+    if (committed) {
+      this.listening = pending.channels
+      this.#sent = [...this.#sent, ...pending.notices]
+    }
+    this.#pending = { channels: this.listening, notices: nothing.notices }
   }
 
   savepoint(name: string): void {
-    this.#log.push({ sql: `SAVEPOINT ${quoteName(name)}`, savepoint: name, before: this.settings })
+    this.#log.push({
+      sql: `SAVEPOINT ${quoteName(name)}`,
+      savepoint: name,
+      before: this.settings,
+      pending: this.#pending,
+    })
   }
 
   release(name: string): void {
@@ -122,6 +196,7 @@ export class Transaction {
     if (at < 0) return
     const entry = this.#log[at] as LogEntry
     this.settings = entry.before
+    this.#pending = entry.pending
     this.#log.length = at + 1
     this.failedByUs = false
     if (this.phase === 'failed') this.phase = 'open'
@@ -135,7 +210,8 @@ export class Transaction {
       this.settings = this.#afterSet(effect.name, effect.value)
     else if (effect.kind === 'reset') this.settings = this.#afterSet(effect.name, null)
     else if (effect.kind === 'reset_all') this.settings = this.startup.withIdentityOf(this.settings)
-    if (this.isExplicit) this.#log.push({ sql, before, isCharacteristic })
+    const pending = this.#pending
+    if (this.isExplicit) this.#log.push({ sql, before, pending, isCharacteristic })
   }
 
   /** SET TRANSACTION, also in its spelling as a parameter: never a setting of the session. */
@@ -155,6 +231,8 @@ export class Transaction {
   resetAll(): void {
     this.settings = this.startup
     this.base = this.startup
+    this.listening = nothing.channels
+    this.#pending = nothing
   }
 
   #afterSet(name: string, value: string | null): Settings {
@@ -176,20 +254,3 @@ const isOfOneSnapshot = (level: string | undefined): boolean =>
   /^['"]?(repeatable read|serializable)['"]?$/i.test(level ?? '')
 
 const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`
-
-/** SQL for RESET of one name when the client came with a value for it: servers know only their own default. */
-export function resetSql(name: string, startup: Settings): string | undefined {
-  const initial = startup.values.get(name.toLowerCase())
-  if (initial === undefined) return undefined
-  const raw = rawSettingText(initial)
-  return `SET ${settingName(name)} TO ${raw === undefined ? initial : namesAsSql(raw)}`
-}
-
-/** A list of names as a startup packet writes it, as SQL. */
-function namesAsSql(raw: string): string {
-  const items = raw.match(/"(?:[^"]|"")*"|[^,\s][^,]*/g) ?? []
-  const names = items.map((item) =>
-    item.startsWith('"') ? item : `"${item.trim().toLowerCase()}"`,
-  )
-  return names.length === 0 ? "''" : names.join(', ')
-}
