@@ -3,6 +3,7 @@ import type {
   ClientView,
   ConfigView,
   DatabaseView,
+  ListenerView,
   PoolView,
   ProxyView,
   ServerView,
@@ -18,6 +19,7 @@ export interface ViewSnapshot {
   readonly clients: readonly ClientView[]
   readonly pools: readonly PoolView[]
   readonly servers: readonly ServerView[]
+  readonly listeners: readonly ListenerView[]
   readonly databases: readonly DatabaseView[]
   readonly users: readonly { readonly name: string; readonly poolMode: string }[]
   readonly usage: readonly UsageView[]
@@ -33,6 +35,7 @@ export function takeSnapshot(view: ProxyView): ViewSnapshot {
     clients: view.clients(),
     pools: view.pools(),
     servers: view.servers(),
+    listeners: view.listeners(),
     databases: view.databases(),
     users: view.users(),
     usage: view.usage(),
@@ -55,6 +58,7 @@ export function mergeViews(
     clients: () => snapshots.flatMap(({ clients }) => clients),
     pools: () => snapshots.flatMap(({ pools }) => pools),
     servers: () => snapshots.flatMap(({ servers }) => servers),
+    listeners: () => snapshots.flatMap(({ listeners }) => listeners),
     databases: () => mergeDatabases(snapshots.flatMap(({ databases }) => databases)),
     users: () => first?.users ?? [],
     usage: () => snapshots.flatMap(({ usage }) => usage),

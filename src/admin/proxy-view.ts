@@ -116,6 +116,20 @@ export interface DatabaseView {
   readonly isPaused: boolean
 }
 
+/** A channel of LISTEN through transaction pools. */
+export interface ListenerView {
+  readonly worker: number
+  readonly database: string
+  /** As whom the proxy listens. */
+  readonly user: string
+  readonly shard: number
+  readonly channel: string
+  readonly listeners: number
+  readonly received: number
+  /** Clients that were disconnected because they did not read. */
+  readonly dropped: number
+}
+
 /** Sums over the clients of one user on one database, gone ones too. */
 export interface UsageView {
   readonly worker: number
@@ -173,3 +187,4 @@ export interface ProxyView {
   config(): readonly ConfigView[]
   workers(): readonly WorkerView[]
 }
+  listeners(): readonly ListenerView[]

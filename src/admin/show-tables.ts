@@ -3,6 +3,7 @@ import type {
   ClientView,
   ConfigView,
   DatabaseView,
+  ListenerView,
   PoolPlaceView,
   PoolView,
   ProxyView,
@@ -203,6 +204,20 @@ function countThings(view: ProxyView): { list: string; items: number }[] {
   return [
     { list: 'databases', items: distinct(view.databases().map((database) => database.name)) },
     { list: 'users', items: view.users().length },
+const listeners = table<ListenerView>(
+  [
+    text('database', (l) => l.database),
+    text('user', (l) => l.user),
+    count('shard', (l) => l.shard),
+    text('channel', (l) => l.channel),
+    count('listeners', (l) => l.listeners),
+    count('received', (l) => l.received),
+    count('dropped', (l) => l.dropped),
+    count('worker', (l) => l.worker),
+  ],
+  (view) => view.listeners(),
+)
+
     { list: 'pools', items: poolRows.length },
     { list: 'free_clients', items: 0 },
     { list: 'used_clients', items: view.clients().length },
@@ -266,3 +281,5 @@ export const plainTables: Readonly<Record<string, ShowTable>> = {
   version,
   workers,
 }
+  ['SHOW LISTENERS', 'channels that the proxy listens to for clients of transaction pools'],
+  listeners,

@@ -45,7 +45,7 @@ export interface RelayListener {
   /** A statement of ours (settings, BEGIN) failed: the server is not fit for the client's request. */
   preludeFailed(buffer: Buffer, start: number, end: number): void
   copyIn(): void
-  /** ReadyForQuery of the client's own request, before it is forwarded; the status byte to send. */
+  /** ReadyForQuery of the client's own request, before it is forwarded; the status byte to send, or 0: the listener sends it later. */
   ready(status: number): number
   /** ReadyForQuery was sent, and nothing is owed any more. */
   finished(): void
@@ -228,6 +228,10 @@ export class Relay implements ServerReceiver {
     else this.#output.append(readyFrame(shown))
     head?.done?.()
     this.#inserts()
+    if (shown === 0) {
+      head?.done?.()
+      return
+    }
     if (this.#owed.size === 0) this.#listener.finished()
   }
 

@@ -23,6 +23,7 @@ import { DatabaseKnowledge, type KnowledgeSources } from './knowledge.js'
 import { drainMoved, prepareAll } from './move-shards.js'
 import { openListeners } from './open-listeners.js'
 import { refuseUnavailable } from './refuse-unavailable.js'
+import { ListenHubs } from './listen-hubs.js'
 import { type InForce, makeEnvironment, tlsToClients } from './session-environment.js'
 import { checkShards } from './start-checks.js'
 import { TwoPhaseCommits } from './two-phase-commits.js'
@@ -97,6 +98,9 @@ class RunningProxy implements ServingProxy {
   #inForce: InForce
   #listeners: Listener[] = []
   #isDraining = false
+  readonly #guests: Guests
+  readonly #authQueries: AuthQueries
+  readonly #listenHubs: ListenHubs
   #cutNow = new AbortController()
   #end!: (drained: boolean) => void
   #reloading: Promise<void> = Promise.resolve()
@@ -138,8 +142,16 @@ class RunningProxy implements ServingProxy {
     this.view = makeView({
       ...parts,
       version: options.version,
+    const askers = { ...parts, clock, log, openServer, inForce: () => this.#inForce }
+    this.#guests = new Guests(askers)
+    this.#authQueries = new AuthQueries(askers)
+    this.#listenHubs = new ListenHubs({
+      ...askers,
+      general: () => this.#inForce.config.general,
+    })
       clock,
       startedAtMs: clock.monotonicMs(),
+      listenHubs: this.#listenHubs,
       config: () => this.#inForce.config,
     })
     this.control = makeControl({
@@ -160,6 +172,9 @@ class RunningProxy implements ServingProxy {
     })
   }
 
+      guests: this.#guests,
+      authQueries: this.#authQueries,
+      listenHubs: this.#listenHubs,
   get host(): string {
     return this.#listeners[0]?.host ?? ''
   }
@@ -337,6 +352,7 @@ class RunningProxy implements ServingProxy {
     this.#end(drained)
   }
 
+    this.#listenHubs.close()
   /** True when no client is left in time; false at once after a second signal. */
   async #emptyWithin(limitMs: number): Promise<boolean> {
     const { signal } = this.#cutNow

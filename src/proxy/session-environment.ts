@@ -14,8 +14,10 @@ import type { UserPools } from '../pool/user-pools.js'
 import type { DatabaseAccess, LoginRules, SessionEnvironment } from '../session/environment.js'
 import type { Cancels } from './cancels.js'
 import type { ClientRegistry } from './client-registry.js'
-import { readOrRefuse } from './define-pools.js'
-import type { DatabaseKnowledge } from './knowledge.js'
+import type { Guests } from './guests.js'
+import type { InForce } from './in-force.js'
+import type { ListenHubs } from './listen-hubs.js'
+import { loginRulesFor } from './login-rules.js'
 import type { TwoPhaseCommits } from './two-phase-commits.js'
 
 /** The configuration in force and what was made of it; replaced whole. */
@@ -42,13 +44,7 @@ export interface EnvironmentParts {
   isDraining(): boolean
   /** Absent: no transaction may write on several shards. */
   readonly twoPhase: TwoPhaseCommits
-}
-
-const methods: Readonly<Record<string, LoginRules['method']>> = {
-  scram: 'scram-sha-256',
-  md5: 'md5',
-  trust: 'trust',
-  plain: 'plain',
+  readonly listenHubs: ListenHubs
 }
 
 export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
@@ -94,12 +90,15 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
     const shardPools = pools.shardPools(user, database)
     if (!known || !entry || !shardPools) throw engineError('PROXY_NO_DATABASE', { database })
     known.assertReady()
+    const { poolerMode } = shardPools.definition
+    const listen = from.listenHubs.sourceFor(database, poolerMode)
     const settings = general()
+      ...(listen ? { listen } : {}),
     return {
       pools: shardPools,
       planner: known.planner,
       statements: known.statements,
-      poolerMode: shardPools.definition.poolerMode,
+      poolerMode,
       crossShardWrites: crossShardWrites(from, entry, shardPools),
       commitTwoPhase: (writers) => from.twoPhase.commit(shardPools, writers),
       limits: {

@@ -18,6 +18,8 @@ import { TX_IDLE } from '../wire/tags.js'
 import type { Cancels } from './cancels.js'
 import type { ClientRegistry } from './client-registry.js'
 import { sharedId, type WorkerPlace } from './fleet.js'
+import type { ListenHubs } from './listen-hubs.js'
+import { replicationOf } from './replication-view.js'
 
 export interface ViewSources {
   readonly version: string
@@ -27,20 +29,28 @@ export interface ViewSources {
   readonly clients: ClientRegistry
   readonly cancels: Cancels
   readonly place: WorkerPlace
+  readonly listenHubs: ListenHubs
   isDraining(): boolean
   /** The configuration in force. */
   config(): LoadedConfig
 }
 
 export function makeView(sources: ViewSources): ProxyView {
-  const { clock, pools, clients, place } = sources
+  const { clock, pools, clients, place, listenHubs } = sources
   return {
     version: sources.version,
     nowMs: () => clock.nowMs(),
     uptimeMs: () => clock.monotonicMs() - sources.startedAtMs,
     clients: () => [...clients.all()].map(({ id, client }) => clientRow(place, id, client)),
-    pools: () => [...pools.all()].map((pool) => poolRow(place, pool)),
-    servers: () => [...pools.all()].flatMap((pool) => serverRows(place, pool)),
+    pools: () => {
+      const nowMs = clock.monotonicMs()
+      return [...pools.all()].map((pool) => poolRow(place, pool, nowMs))
+    },
+    servers: () => [
+      ...[...pools.all()].flatMap((pool) => serverRows(place, pool)),
+      ...listenHubs.servers(),
+    ],
+    listeners: () => listenHubs.listeners(),
     databases: () => databaseRows(sources.config(), pools),
     users: () => userRows(sources.config()),
     usage: () => clients.usage().map((usage) => ({ worker: place.number, ...usage })),

@@ -53,7 +53,9 @@ async function openSession(client: LoggedIn, environment: SessionEnvironment): P
   const defaults = await serverParameters(access, Settings.none)
   const settings = startupSettings(client.parameters, defaults)
   const told = await serverParameters(access, settings)
+  let processId = 0
   const session = new Session({
+    processId: () => processId,
     socket,
     environment,
     access,
@@ -62,7 +64,8 @@ async function openSession(client: LoggedIn, environment: SessionEnvironment): P
     database,
     told,
   })
-  const identity = environment.register(session)
+  const identity = environment.register(session, client.cancelKeyBytes)
+  processId = identity.processId
   session.onGone = () => identity.leave()
   socket.write(welcome(told, identity))
   for (const chunk of client.rest) session.receive(chunk)

@@ -6,6 +6,8 @@ import { completeFrame } from './answers.js'
 import type { ClientStatements } from './client-statements.js'
 import type { ClientFigures, DatabaseAccess } from './environment.js'
 import type { HeldServer, HeldServers } from './held-servers.js'
+import { isSilentListen } from './silent-listen.js'
+import { heardStatement } from './startup-resets.js'
 import type { Transaction } from './transaction.js'
 
 export interface CompletedStatement {
@@ -31,9 +33,28 @@ const NEUTRAL = new Set([
   'savepoint',
   'release',
   'rollback_to',
+  'unlisten',
 ])
 
 export const isNeutral = (statement: PlannedStatement): boolean => NEUTRAL.has(statement.kind)
+
+/** The statement of a request, as its completion will need it; `startup` is what RESET goes back to. */
+export function completedOf(
+  statement: PlannedStatement,
+  text: string,
+  startup: Settings,
+): CompletedStatement {
+  const { effects, isRead } = statement
+  const heard = effects.settings && heardStatement(effects, startup)
+  const completed = {
+    effects,
+    sql: heard?.sql ?? text.slice(statement.start, statement.end),
+    isRead,
+    ...(heard ? { tagInstead: heard.tag } : {}),
+  }
+  if (!isSilentListen(statement)) return { ...completed, isNeutral: isNeutral(statement) }
+  return { ...completed, isNeutral: true, tagInstead: statement.tagInstead }
+}
 
 /** The parts of a session that effects reach. */
 export interface EffectTarget {
@@ -42,6 +63,8 @@ export interface EffectTarget {
   readonly statements: ClientStatements
   readonly access: DatabaseAccess
   readonly figures: ClientFigures
+  /** Absent while the client never listened. */
+  readonly listening: unknown
 }
 
 /** Applies them; returns the frame to send in the place of the server's CommandComplete, if any. */
@@ -58,16 +81,13 @@ export function applyCompleted(
   if (!statement.isNeutral) {
     held.worked = true
     if (!statement.isRead) held.wrote = true
+    held.server.traffic[statement.isRead ? 'reads' : 'writes']++
   }
   for (const setting of effects.settings ?? []) {
     target.transaction.apply(setting, statement.sql)
-    held.server.settings =
-      setting.kind === 'reset_all' ? held.server.settings.identity : target.transaction.settings
-    // the server went back to a default of its own, the client has one from its startup
-    if (isReset(setting) && statement.tagInstead === undefined)
-      held.server.settings = held.server.settings.without(setting.name)
+    held.server.settings = target.transaction.settings
   }
-  applyBindings(target, held, effects)
+  applyBindings(target, held, statement)
   if (effects.taints) held.server.tainted = true
   if (effects.changesSchema) {
     target.transaction.changedSchema = target.transaction.isExplicit
@@ -82,15 +102,38 @@ const isReset = (
   setting.kind === 'reset' || (setting.kind === 'set' && !setting.local && setting.value === null)
 
 /** What now lives on the server, or no longer does. */
-function applyBindings(target: EffectTarget, held: HeldServer, effects: Effects): void {
+function applyBindings(
+  target: EffectTarget,
+  held: HeldServer,
+  statement: CompletedStatement,
+): void {
+  const { effects } = statement
   for (const pin of effects.pins) target.held.pins.add(pin)
   for (const name of effects.temporary ?? []) target.held.temporary.set(name, held.shard)
-  if (effects.listen) target.held.pins.add('listen')
-  if (effects.unlisten?.channel === null) target.held.pins.delete('listen')
+  applyNotifications(target, held, statement)
   if (effects.prepare) target.held.pins.add('sql prepared statement')
   if (effects.discard) applyDiscard(target, held, effects.discard)
   if (effects.deallocate?.name === null) {
     target.held.pins.delete('sql prepared statement')
+/** A LISTEN that stands for itself is heard on the server; one that was made silent, by the hub. */
+function applyNotifications(
+  target: EffectTarget,
+  held: HeldServer,
+  { effects, tagInstead }: CompletedStatement,
+): void {
+  const { transaction } = target
+  const { listen, unlisten, notify } = effects
+  if (listen && tagInstead !== undefined) transaction.listen(listen.channel)
+  else if (listen) target.held.pins.add('listen')
+  if (unlisten) transaction.unlisten(unlisten.channel)
+  // inside a transaction it may still be undone
+  if (unlisten?.channel === null && !transaction.isExplicit) target.held.pins.delete('listen')
+  if (notify) {
+    held.notified = true
+    if (target.listening) transaction.notify({ processId: held.server.processId, ...notify })
+  }
+}
+
     target.statements.deallocateAll()
     held.server.prepared.clear()
   }
@@ -114,6 +157,7 @@ function applyTransaction(
       held.joined = true
       break
     case 'commit':
+      held.notified = false
     case 'rollback':
       target.figures.transactions++
       transaction.end(tag.startsWith('COMMIT'), effect.chain)

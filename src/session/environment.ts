@@ -9,6 +9,8 @@ import type { QueryPlanner } from '../plan/plan.js'
 import type { ShardPools } from '../pool/shard-pools.js'
 import type { Hub } from '../pubsub/hub.js'
 import type { ServerConnection } from '../server/server-connection.js'
+import type { ListenSource } from './listening.js'
+import type { LoginRequest, LoginRules } from './login-rules.js'
 import type { StatementRegistry } from '../server/shared-statement.js'
 
 /** Figures of one client that the console shows; the session writes, the console reads. */
@@ -57,25 +59,6 @@ export interface ClientIdentity {
   readonly cancelKey: Buffer
   /** Must be called once, when the client has gone. */
   leave(): void
-}
-
-/** How a user may log in. Secrets stay inside the functions of auth/. */
-export interface LoginRules {
-  /** What the proxy asks of this user on this connection. */
-  readonly method: 'trust' | 'scram-sha-256' | 'md5' | 'plain'
-  /** Every password that is accepted, in clear, or SCRAM verifiers; empty for an unknown user (the exchange is then a mock). */
-  readonly secrets: readonly string[]
-  /** True: user and database exist and may be combined. */
-  readonly known: boolean
-  /** What one hears who is not known, after its password; absent: that no entry lets it in. */
-  readonly refusal?: EngineError
-}
-
-/** Who listens for clients of transaction pools. */
-export interface ListenSource {
-  readonly hub: Hub
-  /** Notifications that may wait for one client (`pub_sub_channel_size`). */
-  readonly limit: number
 }
 
 /** One database as one user sees it. */

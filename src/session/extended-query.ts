@@ -16,12 +16,26 @@ import {
   noParametersFrame,
   parseCompleteFrame,
 } from './answers.js'
-import { type BatchItem, bindFrame, namedFrame, parseFrame, syncFrame } from './batch.js'
+import {
+  type BatchItem,
+  bindFrame,
+  namedFrame,
+  parseFrame,
+  syncFrame,
+  textParameters,
+} from './batch.js'
 import { BatchBuilder } from './batch-builder.js'
-import { onlyStatement, resolveBatch, type Step } from './batch-steps.js'
+import {
+  channelsBound,
+  onlyStatement,
+  refuseTransactions,
+  resolveBatch,
+  type Step,
+} from './batch-steps.js'
+import { hearFirst } from './hear-first.js'
 import type { ClientStatement } from './client-statements.js'
 import type { HeldServer } from './held-servers.js'
-import { answerLocally } from './local-answer.js'
+import { answerLocally, canAnswerLocally } from './local-answer.js'
 import {
   checkEncoding,
   checkMeanings,
@@ -114,6 +128,15 @@ export class ExtendedQuery {
     this.#send(bound, [{ kind: 'error', error }], end)
   }
 
+      hearFirst(core, channelsBound(core, steps), () => this.#runSteps(steps, items, end))
+    } catch (error) {
+      this.#refuse(error as EngineError, end)
+    }
+  }
+
+  #runSteps(steps: Step[], items: BatchItem[], end: 'sync' | 'flush'): void {
+    const core = this.#core
+    try {
   #route(steps: Step[], end: 'sync' | 'flush'): void {
     const core = this.#core
     const plans: Plan[] = []
@@ -163,7 +186,10 @@ export class ExtendedQuery {
     const shard = core.isSharded ? this.#shardOf(plans) : 0
     const role = requestRole(core, statements, plans)
     if (this.#bound && this.#bound.shard !== shard) this.#leaveBound()
-    core.withShard(shard, role, (held) => this.#sendChecked(held, steps, end))
+    const alone = () => core.withShard(shard, role, (held) => this.#sendChecked(held, steps, end))
+    const mayShare = end === 'sync' && !this.#bound
+    if (!mayShare || !core.pipelined.runSteps(steps, statements, { shard, role, alone })) alone()
+    else this.reset()
   }
 
   #special(steps: Step[], plan: Plan, statement: PlannedStatement): void {
@@ -347,26 +373,6 @@ const errorOf = (step: Extract<Step, { kind: 'error' }>): EngineError =>
     ? step.error
     : engineError('INTERNAL', { message: 'the error of one server for several' })
 
-/** Statement pooling: one statement a request, and no transaction. */
-function refuseTransactions(steps: Step[]): void {
-  const bound = steps.flatMap((step) =>
-    step.kind === 'bind' ? (step.statement?.planned.statements ?? []) : [],
-  )
-  if (bound.length > 1 || bound.some((statement) => statement.effects.transaction)) {
-    throw engineError('SESSION_STATEMENT_MODE')
-  }
-}
-
-/** The bytes of the parameters that come as text. */
-function textParameters(parameters: BoundParameters): Buffer {
-  const texts: Buffer[] = []
-  for (let i = 0; i < parameters.count; i++) {
-    if (parameters.isNull(i) || parameters.format(i) === 1) continue
-    texts.push(parameters.buffer.subarray(parameters.start(i), parameters.end(i)))
-  }
-  return Buffer.concat(texts)
-}
-
 function scatterPieces(step: Step): Buffer[] {
   switch (step.kind) {
     case 'bind':
@@ -381,16 +387,4 @@ function scatterPieces(step: Step): Buffer[] {
     default:
       return []
   }
-}
-
-/** What `answerLocally` will answer, without doing it. */
-function canAnswerLocally(core: SessionCore, statement: PlannedStatement): boolean {
-  const effect = statement.effects.transaction
-  const { transaction, held } = core
-  if (held.size > 0) return false
-  if (effect?.kind === 'begin') return !transaction.isExplicit
-  if (effect?.kind === 'commit' || effect?.kind === 'rollback') {
-    return transaction.phase === 'pending' && !effect.chain
-  }
-  return false
 }

@@ -9,13 +9,15 @@ import type { Expectation, RelayListener } from '../executor/relay.js'
 import { readyFrame } from '../executor/relay.js'
 import type { Plan, PlannedStatement, RouteContext } from '../plan/plan.js'
 import { queryFrame } from '../server/server-connection.js'
-import { sqlstateOf } from '../server/server-error.js'
+import { isFatal, sqlstateOf } from '../server/server-error.js'
 import { errorFrame, parameterStatusFrame } from './answers.js'
 import { applyCompleted, type CompletedStatement, isNeutral } from './apply-effects.js'
 import type { ClientOutput } from './client-output.js'
 import { ClientStatements } from './client-statements.js'
 import type { ClientFigures, DatabaseAccess, SessionEnvironment } from './environment.js'
 import { type HeldServer, HeldServers } from './held-servers.js'
+import type { Listening } from './listening.js'
+import { PipelinedRequests } from './pipelined.js'
 import { routeContextOf } from './route-context.js'
 import type { Transaction } from './transaction.js'
 
@@ -42,6 +44,8 @@ export interface SessionHooks {
   copyEnded(): void
   /** The client's connection ends as the server's did. */
   ends(): void
+  /** The client must go with this FATAL: now, or when its transaction is over. */
+  mustEnd(error: EngineError, now: boolean): void
   /** COPY FROM STDIN whose rows go to several shards. */
   shardedCopy(statement: PlannedStatement, plan: Plan, text: string): void
 }
@@ -54,6 +58,11 @@ export class SessionCore {
   readonly statements = new ClientStatements()
   readonly figures: ClientFigures
   readonly held: HeldServers
+  /** The client's requests that share a server with others. */
+  readonly pipelined: PipelinedRequests
+  readonly identity: { readonly user: string; processId(): number }
+  /** Made by the first LISTEN that no server shall run. */
+  listening: Listening | undefined
   /** Parameter values as the client was last told; shared by clients who were told the same at login. */
   told: ReadonlyMap<string, string>
   running: RunningRequest | undefined
@@ -78,6 +87,7 @@ export class SessionCore {
     figures: ClientFigures
     told: ReadonlyMap<string, string>
     hooks: SessionHooks
+    identity: { readonly user: string; processId(): number }
   }) {
     this.environment = options.environment
     this.access = options.access
@@ -86,8 +96,15 @@ export class SessionCore {
     this.figures = options.figures
     this.told = options.told
     this.hooks = options.hooks
+    this.identity = options.identity
     this.held = new HeldServers(this.access, this.output, (held) => this.#listener(held))
     if (this.access.poolerMode === 'session') this.held.pins.add('session mode')
+    this.pipelined = new PipelinedRequests(this)
+  }
+
+  /** A request waits for a server, or for the hub that listens for clients. */
+  get isWaiting(): boolean {
+    return this.held.isWaiting || this.listening?.isHearing === true
   }
 
   get isSharded(): boolean {
@@ -110,6 +127,7 @@ export class SessionCore {
     }
     this.cancelled = false
     this.timedOut = undefined
+    this.listening?.requestStarts()
   }
 
   /**
@@ -117,6 +135,14 @@ export class SessionCore {
    * `pieces` are owned, or borrowed for the call when the prelude needs no waiting.
    */
   send(held: HeldServer, pieces: Buffer[], expectations: Expectation[], syncs: number): void {
+    if (held.deferred) {
+      const owned = Buffer.concat(pieces)
+      held.deferred.push(() => this.#write(held, owned, expectations, syncs))
+      return
+    }
+    // in the middle of a request it has heard all it must, and an error there would make it skip more
+    if (held.server.isUnsynced || pieces.length === 0)
+      return this.#write(held, Buffer.concat(pieces), expectations, syncs)
     const prelude = this.held.prelude(held, this.transaction)
     held.server.isUnsynced = syncs === 0
     if (!prelude.mustWait) {
@@ -228,7 +254,8 @@ export class SessionCore {
   }
 
   #end(): void {
-    if (this.#changed.size > 0) this.#tellChanges()
+    if (this.#mustHold()) return
+    if (this.#changed.size > 0) this.tellChanges()
     this.output.append(readyFrame(this.transaction.statusByte))
     this.output.flush()
     this.ended()
@@ -244,6 +271,20 @@ export class SessionCore {
     if (!this.transaction.isExplicit) {
       this.transaction.keepImplicit()
       this.statements.portals.clear()
+  /** True: the answer is complete but for ReadyForQuery, which comes behind a notification of the client's own. */
+  #mustHold(): boolean {
+    if (!this.listening || this.transaction.isExplicit) return false
+    return this.listening.holdsReady(() => this.#end())
+  }
+
+  /** The client has read what was waiting for it. */
+  clientDrained(): void {
+    this.pipelined.clientDrained()
+    this.fanOut?.clientDrained()
+    for (const held of this.held.all()) held.relay.clientDrained()
+    this.listening?.drained()
+  }
+
       this.held.releaseAll()
     }
     this.hooks.requestEnded()
@@ -315,7 +356,7 @@ export class SessionCore {
     else if (status === 0x49 && transaction.isExplicit && transaction.phase !== 'pending')
       transaction.end(false)
     else if (status === 0x54 && transaction.phase !== 'open') transaction.phase = 'open'
-    return transaction.statusByte
+    return this.#mustHold() ? 0 : transaction.statusByte
   }
 
   #finished(held: HeldServer): void {
@@ -360,20 +401,4 @@ export class SessionCore {
     this.statements.dropUnconfirmed()
     this.#end()
   }
-}
-
-/** The statement of a request, as its completion will need it. */
-export function completedOf(statement: PlannedStatement, text: string): CompletedStatement {
-  return {
-    effects: statement.effects,
-    sql: text.slice(statement.start, statement.end),
-    isRead: statement.isRead,
-    isNeutral: isNeutral(statement),
-  }
-}
-
-/** V (or S, before 9.6) of an ErrorResponse is FATAL or PANIC. */
-function isFatal(buffer: Buffer, start: number, end: number): boolean {
-  const text = buffer.toString('latin1', start + 5, Math.min(end, start + 48))
-  return /(?:^|\0)V(?:FATAL|PANIC)\0/.test(text)
 }

@@ -45,6 +45,8 @@ export interface SessionOptions {
   readonly database: string
   /** Parameter values that the client was told at login. */
   readonly told: ReadonlyMap<string, string>
+  /** As the client was told it. */
+  processId(): number
 }
 
 export class Session implements ClientHandle {
@@ -69,7 +71,7 @@ export class Session implements ClientHandle {
   #copy: CopyIn | undefined
   #idleTimer: Timer | undefined
   #queryTimer: Timer | undefined
-  #endsWhenQuiet = false
+  #endsBecause: EngineError | undefined
   /** A Query that came behind messages without a Sync, which are answered first. */
   #behind: Buffer | undefined
 
@@ -88,6 +90,7 @@ export class Session implements ClientHandle {
       transaction: options.transaction,
       figures: this.figures,
       told: options.told,
+      identity: options,
       hooks: {
         requestEnded: () => this.#requestEnded(),
         waitEnded: () => this.#runBehind(),
@@ -97,6 +100,7 @@ export class Session implements ClientHandle {
           socket.end()
           this.#gone()
         },
+        mustEnd: (error, now) => this.end(now, error),
         shardedCopy: (statement, plan, text) => this.#shardedCopy(statement, plan, text),
       },
     })
@@ -105,7 +109,7 @@ export class Session implements ClientHandle {
     this.#reader = new FrameReader((tag, buffer, start, end) =>
       this.#frame(tag, buffer, start, end),
     )
-    socket.onDrain = () => this.#clientDrained()
+    socket.onDrain = () => this.#core.clientDrained()
     socket.onClose = () => this.#gone()
     this.#armIdle()
   }
@@ -127,7 +131,7 @@ export class Session implements ClientHandle {
   }
 
   get state(): ClientHandle['state'] {
-    if (this.#core.held.isWaiting) return 'waiting'
+    if (this.#core.isWaiting) return 'waiting'
     if (this.#isBusy) return 'active'
     return this.#core.transaction.isExplicit ? 'idle in transaction' : 'idle'
   }
@@ -162,9 +166,9 @@ export class Session implements ClientHandle {
     else held.cancel()
   }
 
-  end(now: boolean): void {
-    if (now || this.isQuiet) this.#die(engineError('SESSION_SHUTDOWN'))
-    else this.#endsWhenQuiet = true
+  end(now: boolean, error = engineError('SESSION_SHUTDOWN')): void {
+    if (now || this.isQuiet) this.#die(error)
+    else this.#endsBecause ??= error
   }
 
   #frame(tag: number, buffer: Buffer, start: number, end: number): void {
@@ -179,7 +183,7 @@ export class Session implements ClientHandle {
   /** A request runs, or one that was flushed waits for its server or for room on the way there. */
   get #mustQueue(): boolean {
     if (this.#behind !== undefined) return true
-    return this.#isBusy || this.#core.held.isWaiting || this.#isServerFull
+    return this.#isBusy || this.#core.isWaiting || this.#extended.awaitsCopy || this.#isServerFull
   }
 
   /** What was flushed to a server stands in our memory still: it must leave before more is taken. */
@@ -241,7 +245,7 @@ export class Session implements ClientHandle {
   #runBehind(): void {
     const frame = this.#behind
     if (!frame) return this.#drainQueue()
-    if (this.#core.held.isWaiting) return
+    if (this.#core.isWaiting) return
     const run = () => {
       if (this.#behind !== frame) return
       this.#behind = undefined
@@ -288,8 +292,8 @@ export class Session implements ClientHandle {
     this.#copy = undefined
     this.figures.bytesSent = this.#core.output.bytesSent
     if (this.#isGone) return
-    if (this.isQuiet && (this.#endsWhenQuiet || this.#environment.isDraining)) {
-      if (this.#queue.size === 0) return this.#die(engineError('SESSION_SHUTDOWN'))
+    if (this.isQuiet && (this.#endsBecause || this.#environment.isDraining)) {
+      if (this.#queue.size === 0) return this.end(true, this.#endsBecause)
     }
     this.#watchPinned()
     this.#armIdle()
@@ -355,11 +359,6 @@ export class Session implements ClientHandle {
     for (const held of this.#core.held.all()) {
       held.server.receiver = held.relay
     }
-  }
-
-  #clientDrained(): void {
-    this.#core.fanOut?.clientDrained()
-    for (const held of this.#core.held.all()) held.relay.clientDrained()
   }
 
   #armIdle(): void {

@@ -7,8 +7,9 @@ import type { Plan, PlannedQuery, PlannedStatement } from '../plan/plan.js'
 import { queryFrame } from '../server/server-connection.js'
 import { Settings, settingsDifference } from '../server/settings.js'
 import { emptyQueryFrame } from './answers.js'
-import type { CompletedStatement } from './apply-effects.js'
+import { completedOf } from './apply-effects.js'
 import { parseFrame, syncFrame } from './batch.js'
+import { hearFirst } from './hear-first.js'
 import type { HeldServer } from './held-servers.js'
 import { answerLocally, simpleFrames } from './local-answer.js'
 import {
@@ -19,9 +20,10 @@ import {
   requestRole,
   shardOf,
 } from './request-route.js'
-import { completedOf, type SessionCore } from './session-core.js'
+import type { SessionCore } from './session-core.js'
 import type { ShardedRequests } from './sharded-requests.js'
-import { resetSql } from './transaction.js'
+import { channelsOf, silenceListen } from './silent-listen.js'
+import { errorOfOwnText, heardQuery } from './startup-resets.js'
 
 /** Runs `text`; `frame` is its Query message, borrowed for the call. */
 export function runSimpleQuery(
@@ -33,6 +35,26 @@ export function runSimpleQuery(
   const query = core.access.planner.plan(text)
   core.statements.dropUnnamed()
   core.begin('simple', [])
+  const channels = core.access.listen ? channelsOf(query.statements) : []
+  if (channels.length === 0) return runPlanned(core, sharded, query, frame)
+  try {
+    checkEncoding(core, frame.subarray(5))
+  } catch (error) {
+    return core.fail(error as EngineError)
+  }
+  const silent = silenceListen(query)
+  hearFirst(core, channels, () => runPlanned(core, sharded, silent, queryFrame(silent.text), text))
+}
+
+/** Runs a query; `original` is what the client sent, when it is not what is run. */
+function runPlanned(
+  core: SessionCore,
+  sharded: ShardedRequests,
+  query: PlannedQuery,
+  frame: Buffer,
+  original?: string,
+): void {
+  const { text } = query
   if (query.syntaxError) return relayUnreadable(core, text, frame)
   if (query.statements.length === 0) return core.answer(emptyQueryFrame)
   const only = query.statements.length === 1 ? query.statements[0] : undefined
@@ -45,7 +67,8 @@ export function runSimpleQuery(
       // the server may think the transaction sound, and would go on with it
       if (!only || !sharded.runControl(only, text, frame)) throw engineError('SESSION_ABORTED')
     } else relay(core, 0, requestRole(core, query.statements), query, frame)
-    repeatable(core, sharded, text, frame)
+    if (original === undefined) repeatable(core, sharded, text, frame)
+    else repeatable(core, sharded, original, queryFrame(original))
   } catch (error) {
     core.fail(error as EngineError)
   }
@@ -132,9 +155,8 @@ function relay(
 }
 
 function sendQuery(core: SessionCore, held: HeldServer, query: PlannedQuery, frame: Buffer): void {
-  const completed: CompletedStatement[] = query.statements.map((one) =>
-    completedOf(one, query.text),
-  )
+  const { startup } = core.transaction
+  const completed = query.statements.map((one) => completedOf(one, query.text, startup))
   core.running?.statements.push(...completed)
   const only = query.statements.length === 1 ? query.statements[0] : undefined
   const setting = only?.effects.settings?.[0]
@@ -147,14 +169,10 @@ function sendQuery(core: SessionCore, held: HeldServer, query: PlannedQuery, fra
   held.server.unnamed = undefined
   const again = only ? settingsLost(only, core.transaction.startup) : ''
   if (again !== '') return sendAndRestore(core, held, frame, again)
-  core.send(held, [instead === undefined ? frame : queryFrame(instead)], [{ kind: 'query' }], 1)
-}
-
-/** SQL for the startup values that DISCARD ALL and RESET ALL take away; the latter leaves role and user alone. */
-function settingsLost({ effects }: PlannedStatement, startup: Settings): string {
-  if (effects.discard === 'all') return settingsDifference(Settings.none, startup)
-  if (!effects.settings?.some((setting) => setting.kind === 'reset_all')) return ''
-  return settingsDifference(Settings.none, startup.withIdentityOf(Settings.none))
+  const heard = heardQuery(query, startup)
+  if (!heard) return core.send(held, [frame], [{ kind: 'query' }], 1)
+  const reworded = (error: Buffer) => errorOfOwnText(error, heard.edits)
+  core.send(held, [queryFrame(heard.text)], [{ kind: 'query', reworded }], 1)
 }
 
 /** RESET ALL and DISCARD ALL go back to the client's startup values: the server knows only its own, so they follow. */

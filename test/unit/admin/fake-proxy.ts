@@ -2,7 +2,7 @@
 import type { ProxyControl } from '../../../src/admin/proxy-control.js'
 import type { ClientView, PoolView, ProxyView } from '../../../src/admin/proxy-view.js'
 
-const traffic = { transactions: 10, queries: 30, received: 1000, sent: 500 }
+const traffic = { transactions: 10, queries: 30, received: 1000, sent: 500, reads: 20, writes: 5 }
 
 export const fakePool = (rest: Partial<PoolView> = {}): PoolView => ({
   worker: 0,
@@ -79,6 +79,7 @@ export function fakeProxy() {
       fakePool({ poolId: 2, shard: 1, isBanned: true, banReason: 'refused', banLeftMs: 61_000 }),
     ],
     servers: () => [],
+    listeners: () => [],
     databases: () => [],
     users: () => [{ name: 'alice', poolMode: 'transaction' }],
     usage: () => [],
