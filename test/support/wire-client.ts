@@ -38,8 +38,7 @@ export interface WireAddress {
   readonly localAddress?: string
 }
 
-/** Frames of a client, by name. */
-const written = (write: (writer: FrameWriter) => void): Buffer => {
+export const written = (write: (writer: FrameWriter) => void): Buffer => {
   const writer = new FrameWriter()
   write(writer)
   return writer.take()

@@ -3,6 +3,7 @@
  * tag of another. What it does comes from a deck that is shuffled by a seed, so that each kind of fault happens as often
  * as the deck says, on any machine.
  */
+import { randomOf } from '../../support/random-of.js'
 import {
   fieldsOf,
   type Message,
@@ -12,7 +13,7 @@ import {
   WireClient,
   WireError,
 } from '../../support/wire-client.js'
-import { type Deed, randomOf, shuffledDeck } from './isolation-deck.js'
+import { type Deed, shuffledDeck } from './isolation-deck.js'
 
 const TAG = /client-\d\d/g
 const LARGE_ANSWER = "select repeat('x', 1000) from generate_series(1, 20000)"

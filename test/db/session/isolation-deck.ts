@@ -23,15 +23,6 @@ export const deeds = Object.keys(DECK) as Deed[]
 /** How often every client has done each deed when all have played their deck once. */
 export const timesPlayed = (deed: Deed): number => DECK[deed]
 
-/** A stream of numbers that a seed decides. */
-export function randomOf(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return Math.floor((state / 2 ** 32) * below)
-  }
-}
-
 /** One round in the order that `random` gives. */
 export function shuffledDeck(random: (below: number) => number): Deed[] {
   const deck = deeds.flatMap((deed) => Array<Deed>(DECK[deed]).fill(deed))
