@@ -99,6 +99,20 @@ export interface ServerView extends PoolPlaceView {
   readonly traffic: TrafficView
 }
 
+/** A channel of LISTEN through transaction pools. */
+export interface ListenerView {
+  readonly worker: number
+  readonly database: string
+  /** As whom the proxy listens. */
+  readonly user: string
+  readonly shard: number
+  readonly channel: string
+  readonly listeners: number
+  readonly received: number
+  /** Clients that were disconnected because they did not read. */
+  readonly dropped: number
+}
+
 export interface DatabaseView {
   readonly name: string
   readonly host: string
@@ -114,20 +128,6 @@ export interface DatabaseView {
   readonly serverLifetimeMs: number
   readonly currentConnections: number
   readonly isPaused: boolean
-}
-
-/** A channel of LISTEN through transaction pools. */
-export interface ListenerView {
-  readonly worker: number
-  readonly database: string
-  /** As whom the proxy listens. */
-  readonly user: string
-  readonly shard: number
-  readonly channel: string
-  readonly listeners: number
-  readonly received: number
-  /** Clients that were disconnected because they did not read. */
-  readonly dropped: number
 }
 
 /** Sums over the clients of one user on one database, gone ones too. */
@@ -181,10 +181,10 @@ export interface ProxyView {
   clients(): readonly ClientView[]
   pools(): readonly PoolView[]
   servers(): readonly ServerView[]
+  listeners(): readonly ListenerView[]
   databases(): readonly DatabaseView[]
   users(): readonly { readonly name: string; readonly poolMode: string }[]
   usage(): readonly UsageView[]
   config(): readonly ConfigView[]
   workers(): readonly WorkerView[]
 }
-  listeners(): readonly ListenerView[]

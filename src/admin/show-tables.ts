@@ -166,6 +166,20 @@ const config = table<ConfigView>(
   (view) => view.config(),
 )
 
+const listeners = table<ListenerView>(
+  [
+    text('database', (l) => l.database),
+    text('user', (l) => l.user),
+    count('shard', (l) => l.shard),
+    text('channel', (l) => l.channel),
+    count('listeners', (l) => l.listeners),
+    count('received', (l) => l.received),
+    count('dropped', (l) => l.dropped),
+    count('worker', (l) => l.worker),
+  ],
+  (view) => view.listeners(),
+)
+
 /** Empty when there is none. */
 const limit = <R>(name: string, value: (row: R) => number): ColumnOf<R> => ({
   name,
@@ -204,20 +218,6 @@ function countThings(view: ProxyView): { list: string; items: number }[] {
   return [
     { list: 'databases', items: distinct(view.databases().map((database) => database.name)) },
     { list: 'users', items: view.users().length },
-const listeners = table<ListenerView>(
-  [
-    text('database', (l) => l.database),
-    text('user', (l) => l.user),
-    count('shard', (l) => l.shard),
-    text('channel', (l) => l.channel),
-    count('listeners', (l) => l.listeners),
-    count('received', (l) => l.received),
-    count('dropped', (l) => l.dropped),
-    count('worker', (l) => l.worker),
-  ],
-  (view) => view.listeners(),
-)
-
     { list: 'pools', items: poolRows.length },
     { list: 'free_clients', items: 0 },
     { list: 'used_clients', items: view.clients().length },
@@ -244,6 +244,7 @@ const commands: readonly (readonly [string, string])[] = [
   ['SHOW USERS', 'users of the configuration'],
   ['SHOW STATS', 'totals and averages for each pool'],
   ['SHOW BANS', 'hosts that get no reads now, and why'],
+  ['SHOW LISTENERS', 'channels that the proxy listens to for clients of transaction pools'],
   ['SHOW LISTS', 'how many of each'],
   ['SHOW CONFIG', 'settings, and where each comes from'],
   ['SHOW WORKERS', 'processes of the proxy, and what each has used'],
@@ -274,6 +275,7 @@ export const plainTables: Readonly<Record<string, ShowTable>> = {
   config,
   databases,
   help,
+  listeners,
   lists,
   pools,
   servers,
@@ -281,5 +283,3 @@ export const plainTables: Readonly<Record<string, ShowTable>> = {
   version,
   workers,
 }
-  ['SHOW LISTENERS', 'channels that the proxy listens to for clients of transaction pools'],
-  listeners,

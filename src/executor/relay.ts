@@ -224,14 +224,14 @@ export class Relay implements ServerReceiver {
       return
     }
     const shown = this.#listener.ready(status)
-    if (shown === status) this.#output.forward(buffer, start, end)
-    else this.#output.append(readyFrame(shown))
-    head?.done?.()
-    this.#inserts()
     if (shown === 0) {
       head?.done?.()
       return
     }
+    if (shown === status) this.#output.forward(buffer, start, end)
+    else this.#output.append(readyFrame(shown))
+    head?.done?.()
+    this.#inserts()
     if (this.#owed.size === 0) this.#listener.finished()
   }
 

@@ -20,10 +20,10 @@ import { makeControl } from './control.js'
 import { definePools, layoutOf } from './define-pools.js'
 import { alone, type Fleet, ProcessIds, type WorkerPlace } from './fleet.js'
 import { DatabaseKnowledge, type KnowledgeSources } from './knowledge.js'
+import { ListenHubs } from './listen-hubs.js'
 import { drainMoved, prepareAll } from './move-shards.js'
 import { openListeners } from './open-listeners.js'
 import { refuseUnavailable } from './refuse-unavailable.js'
-import { ListenHubs } from './listen-hubs.js'
 import { type InForce, makeEnvironment, tlsToClients } from './session-environment.js'
 import { checkShards } from './start-checks.js'
 import { TwoPhaseCommits } from './two-phase-commits.js'
@@ -95,12 +95,12 @@ class RunningProxy implements ServingProxy {
   readonly #pools: Pools
   readonly #environment: SessionEnvironment
   readonly #twoPhase: TwoPhaseCommits
-  #inForce: InForce
-  #listeners: Listener[] = []
-  #isDraining = false
   readonly #guests: Guests
   readonly #authQueries: AuthQueries
   readonly #listenHubs: ListenHubs
+  #inForce: InForce
+  #listeners: Listener[] = []
+  #isDraining = false
   #cutNow = new AbortController()
   #end!: (drained: boolean) => void
   #reloading: Promise<void> = Promise.resolve()
@@ -139,9 +139,6 @@ class RunningProxy implements ServingProxy {
       log,
       waitMs: () => this.#inForce.config.general.twoPhaseWaitMs,
     })
-    this.view = makeView({
-      ...parts,
-      version: options.version,
     const askers = { ...parts, clock, log, openServer, inForce: () => this.#inForce }
     this.#guests = new Guests(askers)
     this.#authQueries = new AuthQueries(askers)
@@ -149,9 +146,12 @@ class RunningProxy implements ServingProxy {
       ...askers,
       general: () => this.#inForce.config.general,
     })
+    this.view = makeView({
+      ...parts,
+      listenHubs: this.#listenHubs,
+      version: options.version,
       clock,
       startedAtMs: clock.monotonicMs(),
-      listenHubs: this.#listenHubs,
       config: () => this.#inForce.config,
     })
     this.control = makeControl({
@@ -169,12 +169,12 @@ class RunningProxy implements ServingProxy {
       tellSchemaChanged: (database) => fleet?.schemaChanged(database),
       inForce: () => this.#inForce,
       twoPhase: this.#twoPhase,
-    })
-  }
-
       guests: this.#guests,
       authQueries: this.#authQueries,
       listenHubs: this.#listenHubs,
+    })
+  }
+
   get host(): string {
     return this.#listeners[0]?.host ?? ''
   }
@@ -346,13 +346,13 @@ class RunningProxy implements ServingProxy {
     }
     for (const known of this.#inForce.knowledge.values()) known.close()
     this.#twoPhase.stop()
+    this.#listenHubs.close()
     this.#pools.goOffline()
     await Promise.race([this.#pools.whenDrained(), clock.sleep(1000)])
     log.info('ended', { drained })
     this.#end(drained)
   }
 
-    this.#listenHubs.close()
   /** True when no client is left in time; false at once after a second signal. */
   async #emptyWithin(limitMs: number): Promise<boolean> {
     const { signal } = this.#cutNow

@@ -90,11 +90,11 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
     const shardPools = pools.shardPools(user, database)
     if (!known || !entry || !shardPools) throw engineError('PROXY_NO_DATABASE', { database })
     known.assertReady()
+    const settings = general()
     const { poolerMode } = shardPools.definition
     const listen = from.listenHubs.sourceFor(database, poolerMode)
-    const settings = general()
-      ...(listen ? { listen } : {}),
     return {
+      ...(listen ? { listen } : {}),
       pools: shardPools,
       planner: known.planner,
       statements: known.statements,

@@ -115,6 +115,11 @@ function applyBindings(
   if (effects.discard) applyDiscard(target, held, effects.discard)
   if (effects.deallocate?.name === null) {
     target.held.pins.delete('sql prepared statement')
+    target.statements.deallocateAll()
+    held.server.prepared.clear()
+  }
+}
+
 /** A LISTEN that stands for itself is heard on the server; one that was made silent, by the hub. */
 function applyNotifications(
   target: EffectTarget,
@@ -131,11 +136,6 @@ function applyNotifications(
   if (notify) {
     held.notified = true
     if (target.listening) transaction.notify({ processId: held.server.processId, ...notify })
-  }
-}
-
-    target.statements.deallocateAll()
-    held.server.prepared.clear()
   }
 }
 
@@ -157,12 +157,12 @@ function applyTransaction(
       held.joined = true
       break
     case 'commit':
-      held.notified = false
     case 'rollback':
       target.figures.transactions++
       transaction.end(tag.startsWith('COMMIT'), effect.chain)
       held.worked = false
       held.wrote = false
+      held.notified = false
       held.server.settings = transaction.settings
       target.statements.portals.clear()
       break

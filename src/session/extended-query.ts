@@ -32,8 +32,8 @@ import {
   resolveBatch,
   type Step,
 } from './batch-steps.js'
-import { hearFirst } from './hear-first.js'
 import type { ClientStatement } from './client-statements.js'
+import { hearFirst } from './hear-first.js'
 import type { HeldServer } from './held-servers.js'
 import { answerLocally, canAnswerLocally } from './local-answer.js'
 import {
@@ -105,6 +105,15 @@ export class ExtendedQuery {
     if (core.running?.failed && !this.#bound) return core.complete()
     try {
       const steps = resolveBatch(core, items)
+      hearFirst(core, channelsBound(core, steps), () => this.#runSteps(steps, items, end))
+    } catch (error) {
+      this.#refuse(error as EngineError, end)
+    }
+  }
+
+  #runSteps(steps: Step[], items: BatchItem[], end: 'sync' | 'flush'): void {
+    const core = this.#core
+    try {
       if (core.access.poolerMode === 'statement') refuseTransactions(steps)
       if (steps.length === 0 && !this.#bound) return end === 'sync' ? core.complete() : undefined
       if (!this.#bound && this.#runLocally(steps, end)) return
@@ -128,15 +137,6 @@ export class ExtendedQuery {
     this.#send(bound, [{ kind: 'error', error }], end)
   }
 
-      hearFirst(core, channelsBound(core, steps), () => this.#runSteps(steps, items, end))
-    } catch (error) {
-      this.#refuse(error as EngineError, end)
-    }
-  }
-
-  #runSteps(steps: Step[], items: BatchItem[], end: 'sync' | 'flush'): void {
-    const core = this.#core
-    try {
   #route(steps: Step[], end: 'sync' | 'flush'): void {
     const core = this.#core
     const plans: Plan[] = []

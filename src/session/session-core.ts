@@ -96,7 +96,6 @@ export class SessionCore {
     this.figures = options.figures
     this.told = options.told
     this.hooks = options.hooks
-    this.identity = options.identity
     this.held = new HeldServers(this.access, this.output, (held) => this.#listener(held))
     if (this.access.poolerMode === 'session') this.held.pins.add('session mode')
     this.pipelined = new PipelinedRequests(this)
@@ -261,16 +260,6 @@ export class SessionCore {
     this.ended()
   }
 
-  /** Books at the end of a request, after ReadyForQuery went out; gives servers back. */
-  ended(): void {
-    const running = this.running
-    this.running = undefined
-    this.again = undefined
-    this.fanOut = undefined
-    if (running) this.figures.queryMs += this.environment.clock.monotonicMs() - running.startedMs
-    if (!this.transaction.isExplicit) {
-      this.transaction.keepImplicit()
-      this.statements.portals.clear()
   /** True: the answer is complete but for ReadyForQuery, which comes behind a notification of the client's own. */
   #mustHold(): boolean {
     if (!this.listening || this.transaction.isExplicit) return false
@@ -285,6 +274,16 @@ export class SessionCore {
     this.listening?.drained()
   }
 
+  /** Books at the end of a request, after ReadyForQuery went out; gives servers back. */
+  ended(): void {
+    const running = this.running
+    this.running = undefined
+    this.again = undefined
+    this.fanOut = undefined
+    if (running) this.figures.queryMs += this.environment.clock.monotonicMs() - running.startedMs
+    if (!this.transaction.isExplicit) {
+      this.transaction.keepImplicit()
+      this.statements.portals.clear()
       this.held.releaseAll()
     }
     this.hooks.requestEnded()
