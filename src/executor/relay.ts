@@ -32,6 +32,8 @@ export interface Expectation {
   readonly bytes?: Buffer
   /** Sent to the client in the place of the ErrorResponse that this message was made to cause. */
   readonly planted?: Buffer
+  /** With query: makes the client's own of an ErrorResponse, when the server heard another text. The frame is borrowed. */
+  readonly reworded?: (frame: Buffer) => Buffer
   /** Called when the reply has come without error. */
   readonly done?: (() => void) | undefined
 }
@@ -93,9 +95,10 @@ export class Relay implements ServerReceiver {
   /** Drops a Sync that the server will not answer, because it came while COPY FROM was under way. */
   forgetSync(): void {
     const kept = [...this.#owed]
-    const at = kept.findIndex((expectation) => expectation.kind === 'sync')
-    if (at < 0) return
-    kept.splice(at, 1)
+    this.#server.isUnsynced = true
+    // anything but a Sync behind it makes the server fail, and that Sync will be answered
+    if (kept[1]?.kind !== 'sync') return
+    kept.splice(1, 1)
     this.#owed.clear()
     for (const expectation of kept) this.#owed.push(expectation)
     this.#server.outstanding--
@@ -205,6 +208,7 @@ export class Relay implements ServerReceiver {
     if (head?.skip && head.kind === 'query') return this.#listener.preludeFailed(buffer, start, end)
     this.#listener.failed(buffer, start, end)
     if (head?.planted) this.#output.append(head.planted)
+    else if (head?.reworded) this.#output.append(head.reworded(buffer.subarray(start, end)))
     else this.#output.forward(buffer, start, end)
     // the server skips all messages up to the Sync
     while (this.#owed.size > 0 && !endsRequest(this.#owed.peek())) this.#owed.shift()

@@ -1,5 +1,5 @@
 /** What a completed statement has done to the session: transaction, settings, pins, statements, taint. */
-import type { Effects, SettingEffect } from '../plan/effects.js'
+import type { Effects } from '../plan/effects.js'
 import type { PlannedStatement } from '../plan/plan.js'
 import { Settings } from '../server/settings.js'
 import { completeFrame } from './answers.js'
@@ -12,7 +12,7 @@ import type { Transaction } from './transaction.js'
 
 export interface CompletedStatement {
   readonly effects: Effects
-  /** The client's own text. */
+  /** As servers hear it. */
   readonly sql: string
   readonly isRead: boolean
   /** Looks at no rows: transactions, savepoints, settings. */
@@ -95,11 +95,6 @@ export function applyCompleted(
   }
   return statement.tagInstead === undefined ? undefined : completeFrame(statement.tagInstead)
 }
-
-const isReset = (
-  setting: SettingEffect,
-): setting is Extract<SettingEffect, { kind: 'set' | 'reset' }> =>
-  setting.kind === 'reset' || (setting.kind === 'set' && !setting.local && setting.value === null)
 
 /** What now lives on the server, or no longer does. */
 function applyBindings(

@@ -1,6 +1,6 @@
 /**
- * COPY FROM STDIN of one server: frames go through untouched.
- * In the extended protocol the Sync that was sent with Execute is ignored by the server, and another follows CopyDone.
+ * COPY FROM STDIN of one server: frames go through untouched, up to the end of the data.
+ * In the extended protocol the server ignores a Sync that comes while it takes data, and the request goes on behind it.
  * @see PostgreSQL documentation, "COPY Operations"
  */
 import type { ByteSocket } from '../net/byte-socket.js'
@@ -13,43 +13,43 @@ export class CopyToServer implements CopyIn {
   readonly #held: HeldServer
   readonly #client: ByteSocket
   readonly #isExtended: boolean
-  #dataEnded = false
+  readonly #over: () => void
 
-  constructor(held: HeldServer, client: ByteSocket, protocol: 'simple' | 'extended') {
+  /** `over` is called once, when no more of what the client sends is data. */
+  constructor(
+    held: HeldServer,
+    client: ByteSocket,
+    protocol: 'simple' | 'extended',
+    over: () => void,
+  ) {
     this.#held = held
     this.#client = client
     this.#isExtended = protocol === 'extended'
+    this.#over = over
     held.relay.onDrained = () => client.resume()
   }
 
   frame(tag: number, buffer: Buffer, start: number, end: number): void {
-    if (tag === frontend.sync) return this.#sync()
-    if (tag === frontend.flush || this.#dataEnded) return
-    const { server } = this.#held
-    if (!server.write(buffer.subarray(start, end), 0)) this.#client.pause()
-    if (tag !== frontend.copyDone && tag !== frontend.copyFail) return
-    this.#dataEnded = true
-    if (!this.#isExtended) this.stop()
+    if (tag === frontend.flush || (tag === frontend.sync && this.#isExtended)) return
+    if (!this.#held.server.write(buffer.subarray(start, end), 0)) this.#client.pause()
+    if (tag === frontend.copyDone || tag === frontend.copyFail) this.#end()
   }
 
   failed(): boolean {
-    this.#dataEnded = true
-    if (!this.#isExtended) this.stop()
-    return !this.isOver
+    this.#end()
+    return false
   }
 
   stop(): void {
+    if (this.isOver) return
     this.isOver = true
     this.#held.relay.onDrained = undefined
     this.#client.resume()
   }
 
-  #sync(): void {
-    if (!this.#isExtended || !this.#dataEnded) return
-    this.#held.relay.expect({ kind: 'sync' })
-    this.#held.server.write(syncBytes, 1)
+  #end(): void {
+    if (this.isOver) return
     this.stop()
+    this.#over()
   }
 }
-
-const syncBytes = Buffer.from([frontend.sync, 0, 0, 0, 4])

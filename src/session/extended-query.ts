@@ -6,8 +6,7 @@
  */
 
 import { type EngineError, engineError } from '../errors/engine-error.js'
-import type { Relay } from '../executor/relay.js'
-import type { BoundParameters, Plan, PlannedStatement } from '../plan/plan.js'
+import type { BoundParameters, Plan, PlannedQuery, PlannedStatement } from '../plan/plan.js'
 import {
   bindCompleteFrame,
   closeCompleteFrame,
@@ -61,6 +60,8 @@ export class ExtendedQuery {
   #bound: HeldServer | undefined
   /** A portal was bound on it, so that the request cannot move to another shard. */
   #boundWorks = false
+  /** A COPY FROM STDIN was sent with a Flush: what comes next may be its data. */
+  awaitsCopy = false
   /** Part of the answer has gone out before a server was there. */
   #answered = false
 
@@ -80,8 +81,29 @@ export class ExtendedQuery {
     return this.#items.length > 0 || this.#bound !== undefined
   }
 
-  get boundRelay(): Relay | undefined {
-    return this.#bound?.relay
+  /** Among the messages not yet sent is the Execute of a COPY FROM STDIN. */
+  get gathersCopy(): boolean {
+    const { access, statements } = this.#core
+    const queryOf = (name: string) => {
+      const parse = this.#items.findLast((item) => item.kind === 'parse' && item.name === name)
+      if (parse?.kind === 'parse') return access.planner.plan(parse.text)
+      return statements.get(name)?.planned
+    }
+    return (
+      this.#items.at(-1)?.kind === 'execute' &&
+      this.#items.some((item) => item.kind === 'bind' && takesData(queryOf(item.statement)))
+    )
+  }
+
+  /** The server took COPY data, and the request goes on there up to its Sync. */
+  stayOn(held: HeldServer): void {
+    this.awaitsCopy = false
+    this.#bound = held
+    this.#boundWorks = true
+  }
+
+  get bound(): HeldServer | undefined {
+    return this.#bound
   }
 
   /** The request has ended, or the connection of a flushed one is gone. */
@@ -90,6 +112,7 @@ export class ExtendedQuery {
     this.#bytes = 0
     this.#bound = undefined
     this.#boundWorks = false
+    this.awaitsCopy = false
   }
 
   /** Runs what was gathered. With `flush` the request stays open. */
@@ -243,10 +266,12 @@ export class ExtendedQuery {
     const { pieces, expectations } = builder.finish(end)
     if (end === 'flush') {
       this.#bound = held
+      this.awaitsCopy = steps.some(
+        (step) => step.kind === 'execute' && takesData(step.statement?.planned),
+      )
       this.#boundWorks ||= steps.some((step) => step.kind === 'bind')
     } else this.reset()
-    if (pieces.length > 0) core.send(held, pieces, expectations, end === 'sync' ? 1 : 0)
-    else for (const expectation of expectations) held.relay.expect(expectation)
+    core.send(held, pieces, expectations, end === 'sync' ? 1 : 0)
     if (end === 'flush') core.output.flush()
   }
 
@@ -348,6 +373,7 @@ export class ExtendedQuery {
     const pieces: Buffer[] = []
     let parsed = false
     for (const step of steps) {
+      if (step.kind === 'malformed') throw step.item.error
       if (step.kind === 'error') throw errorOf(step)
       if (step.kind === 'parse') {
         if (parsed) throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
@@ -366,6 +392,11 @@ export class ExtendedQuery {
       hidesParse: !parsed,
     })
   }
+}
+
+const takesData = (query: PlannedQuery | undefined): boolean => {
+  const copy = query?.statements[0]?.effects.copy
+  return copy?.direction === 'in' && copy.stdio
 }
 
 const errorOf = (step: Extract<Step, { kind: 'error' }>): EngineError =>

@@ -11,7 +11,7 @@ import type { Plan, PlannedStatement, RouteContext } from '../plan/plan.js'
 import { queryFrame } from '../server/server-connection.js'
 import { isFatal, sqlstateOf } from '../server/server-error.js'
 import { errorFrame, parameterStatusFrame } from './answers.js'
-import { applyCompleted, type CompletedStatement, isNeutral } from './apply-effects.js'
+import { applyCompleted, type CompletedStatement } from './apply-effects.js'
 import type { ClientOutput } from './client-output.js'
 import { ClientStatements } from './client-statements.js'
 import type { ClientFigures, DatabaseAccess, SessionEnvironment } from './environment.js'
@@ -96,6 +96,7 @@ export class SessionCore {
     this.figures = options.figures
     this.told = options.told
     this.hooks = options.hooks
+    this.identity = options.identity
     this.held = new HeldServers(this.access, this.output, (held) => this.#listener(held))
     if (this.access.poolerMode === 'session') this.held.pins.add('session mode')
     this.pipelined = new PipelinedRequests(this)
@@ -143,6 +144,7 @@ export class SessionCore {
     if (held.server.isUnsynced || pieces.length === 0)
       return this.#write(held, Buffer.concat(pieces), expectations, syncs)
     const prelude = this.held.prelude(held, this.transaction)
+    this.pipelined.sent()
     held.server.isUnsynced = syncs === 0
     if (!prelude.mustWait) {
       for (const expectation of prelude.expectations) held.relay.expect(expectation)
@@ -155,6 +157,7 @@ export class SessionCore {
       return
     }
     const later = Buffer.concat(pieces)
+    held.deferred = [() => this.#write(held, later, expectations, syncs)]
     const last = prelude.expectations.length - 1
     for (const [index, expectation] of prelude.expectations.entries()) {
       held.relay.expect(
@@ -164,13 +167,21 @@ export class SessionCore {
               ...expectation,
               done: () => {
                 expectation.done?.()
-                for (const own of expectations) held.relay.expect(own)
-                held.server.write(later, syncs)
+                const deferred = held.deferred ?? []
+                held.deferred = undefined
+                for (const write of deferred) write()
               },
             },
       )
     }
     held.server.write(Buffer.concat(prelude.bytes), prelude.syncs)
+  }
+
+  #write(held: HeldServer, bytes: Buffer, expectations: Expectation[], syncs: number): void {
+    for (const expectation of expectations) held.relay.expect(expectation)
+    if (bytes.length === 0) return
+    held.server.isUnsynced = syncs === 0
+    held.server.write(bytes, syncs)
   }
 
   /** A server for the request, at once or after waiting; errors end the request. */
@@ -278,6 +289,7 @@ export class SessionCore {
   ended(): void {
     const running = this.running
     this.running = undefined
+    this.pipelined.ended(running?.failed ?? false)
     this.again = undefined
     this.fanOut = undefined
     if (running) this.figures.queryMs += this.environment.clock.monotonicMs() - running.startedMs
@@ -314,7 +326,7 @@ export class SessionCore {
   }
 
   /** Tells the client what has changed, as PostgreSQL does before ReadyForQuery. */
-  #tellChanges(): void {
+  tellChanges(): void {
     for (const [name, value] of this.#changed) {
       if (this.told.get(name) === value) continue
       this.told = new Map(this.told).set(name, value)
@@ -342,13 +354,14 @@ export class SessionCore {
     }
     this.statements.dropUnconfirmed()
     this.hooks.copyEnded()
+    const sqlstate = sqlstateOf(buffer, start, end)
     // a shared statement whose result type changed must be prepared anew for the next one who asks
-    if (sqlstateOf(buffer, start, end) === '0A000')
-      held.server.closing.push(...held.server.prepared.drain())
+    if (sqlstate === '0A000') held.server.closing.push(...held.server.prepared.drain())
+    if (sqlstate === '25006') this.access.pools.wasReadOnly(held.shard, held.server)
   }
 
   #ready(status: number): number {
-    if (this.#changed.size > 0) this.#tellChanges()
+    if (this.#changed.size > 0) this.tellChanges()
     const { transaction } = this
     if (transaction.failedByUs) return transaction.statusByte
     if (status === 0x45) transaction.phase = 'failed'

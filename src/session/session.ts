@@ -162,6 +162,7 @@ export class Session implements ClientHandle {
     const { held } = this.#core
     if (!this.#isBusy && !this.#core.running) return
     this.#core.cancelled = true
+    if (this.#core.pipelined.cancel()) return
     if (held.isWaiting) held.stopWaiting()
     else held.cancel()
   }
@@ -226,6 +227,11 @@ export class Session implements ClientHandle {
       case frontend.copyData:
       case frontend.copyDone:
       case frontend.copyFail:
+        if (this.#extended.gathersCopy) {
+          // its data may come before the Sync, which the server does not wait for
+          this.#extended.run('flush')
+          return this.#enqueue(buffer, start, end)
+        }
         return // left over from a COPY that failed: ignored, as PostgreSQL does
       case frontend.terminate:
         this.#socket.end()
@@ -252,9 +258,9 @@ export class Session implements ClientHandle {
       if (!this.#skipsToSync) this.#query(frame)
       this.#drainQueue()
     }
-    const relay = this.#extended.boundRelay
-    if (!relay?.owes || this.#skipsToSync) return run()
-    relay.expect({ kind: 'insert', bytes: nothing, done: run })
+    const { bound } = this.#extended
+    if (!bound?.relay.owes || this.#skipsToSync) return run()
+    this.#core.send(bound, [], [{ kind: 'insert', bytes: nothing, done: run }], 0)
   }
 
   /** A flushed request has failed: what follows means nothing until its Sync. */
@@ -325,8 +331,19 @@ export class Session implements ClientHandle {
   }
 
   #copyStarted(held: HeldServer): void {
-    this.#copy = new CopyToServer(held, this.#socket, this.#core.running?.protocol ?? 'simple')
+    const { running } = this.#core
+    const protocol = running?.protocol ?? 'simple'
+    const isExtended = protocol === 'extended'
+    this.#copy = new CopyToServer(held, this.#socket, protocol, () => {
+      // what follows the data belongs to the same request, which its Sync ends
+      if (isExtended) this.#isBusy = false
+    })
+    if (isExtended && running) {
+      running.awaitsSync = true
+      this.#extended.stayOn(held)
+    }
     this.#feedCopy()
+    this.#drainQueue()
   }
 
   #shardedCopy(statement: PlannedStatement, plan: Plan, text: string): void {
@@ -351,7 +368,9 @@ export class Session implements ClientHandle {
   /** The server has failed the COPY, or the request is over. */
   #copyEnded(): void {
     if (this.#copy?.failed() === false) this.#copy = undefined
+    this.#extended.awaitsCopy = false
     if (this.#behind && this.#skipsToSync) this.#runBehind()
+    else this.#drainQueue()
   }
 
   /** While a server is pinned, what it says on its own (NOTIFY) goes to the client at once. */
@@ -390,6 +409,7 @@ export class Session implements ClientHandle {
     this.#copy?.stop()
     this.#copy = undefined
     this.#queue.clear()
+    this.#core.pipelined.leave()
     this.figures.bytesSent = this.#core.output.bytesSent
     recoverServers(this.#core).catch((error) =>
       this.#environment.log.warn('a server could not be recovered', { reason: String(error) }),

@@ -145,6 +145,31 @@ function relay(
   query: PlannedQuery,
   frame: Buffer,
 ): void {
+  const only = query.statements.length === 1 ? query.statements[0] : undefined
+  const request = { shard, role, query, core, alone: runAlone }
+  if (only && core.pipelined.runQuery(only, frame, request)) return
+  relayAlone(core, shard, role, query, frame)
+}
+
+/** What was to be pipelined gets a server of its own. */
+function runAlone(this: PipelinableQuery, bytes: Buffer): void {
+  relayAlone(this.core, this.shard, this.role, this.query, bytes)
+}
+
+interface PipelinableQuery {
+  readonly core: SessionCore
+  readonly shard: number
+  readonly role: 'primary' | 'any'
+  readonly query: PlannedQuery
+}
+
+function relayAlone(
+  core: SessionCore,
+  shard: number,
+  role: 'primary' | 'any',
+  query: PlannedQuery,
+  frame: Buffer,
+): void {
   let bytes = frame
   let sent = false
   core.withShard(shard, role, (held) => {
@@ -159,15 +184,10 @@ function sendQuery(core: SessionCore, held: HeldServer, query: PlannedQuery, fra
   const completed = query.statements.map((one) => completedOf(one, query.text, startup))
   core.running?.statements.push(...completed)
   const only = query.statements.length === 1 ? query.statements[0] : undefined
-  const setting = only?.effects.settings?.[0]
-  const instead =
-    setting?.kind === 'reset' ? resetSql(setting.name, core.transaction.startup) : undefined
-  if (instead !== undefined && completed[0]) completed[0] = { ...completed[0], tagInstead: 'RESET' }
-  if (core.running && completed[0]) core.running.statements[0] = completed[0]
   const named = only?.effects.execute && core.statements.get(only.effects.execute.name)
   if (named) lendName(core, held, only?.effects.execute?.name ?? '', named.shared)
   held.server.unnamed = undefined
-  const again = only ? settingsLost(only, core.transaction.startup) : ''
+  const again = only?.effects.discard === 'all' ? settingsDifference(Settings.none, startup) : ''
   if (again !== '') return sendAndRestore(core, held, frame, again)
   const heard = heardQuery(query, startup)
   if (!heard) return core.send(held, [frame], [{ kind: 'query' }], 1)
@@ -175,7 +195,7 @@ function sendQuery(core: SessionCore, held: HeldServer, query: PlannedQuery, fra
   core.send(held, [queryFrame(heard.text)], [{ kind: 'query', reworded }], 1)
 }
 
-/** RESET ALL and DISCARD ALL go back to the client's startup values: the server knows only its own, so they follow. */
+/** DISCARD ALL goes back to the client's startup values: the server knows only its own, so they follow. */
 function sendAndRestore(
   core: SessionCore,
   held: HeldServer,

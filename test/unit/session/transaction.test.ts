@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Settings } from '../../../src/server/settings.js'
-import { resetSql, Transaction } from '../../../src/session/transaction.js'
+import { Transaction } from '../../../src/session/transaction.js'
 
 const begin = { kind: 'begin' } as const
 const set = (name: string, value: string | null, local = false) =>
@@ -58,7 +58,5 @@ describe('transaction', () => {
     transaction.apply(set('datestyle', "'German'"), '')
     transaction.apply({ kind: 'reset', name: 'DateStyle' }, '')
     expect(transaction.settings).toBe(startup)
-    expect(resetSql('DateStyle', startup)).toBe("SET DateStyle TO 'ISO, DMY'")
-    expect(resetSql('work_mem', startup)).toBeUndefined()
   })
 })
