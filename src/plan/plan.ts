@@ -82,7 +82,7 @@ export interface PlannedStatement {
    * A read that changes nothing, waits for nobody by its own will and gives the same on any server of the shard, so that
    * it may stand behind others' on one connection and be run twice (hard-parts §1.1). Absent: no.
    */
-  mayPipeline?(context: RouteContext): boolean
+  mayPipeline?(context: RouteContext, parameterTypes: readonly number[]): boolean
   /** `parameters` is absent for simple queries and for Describe without Bind (then `$n` is unknown). */
   route(parameters: BoundParameters | undefined, context: RouteContext): Plan
 }

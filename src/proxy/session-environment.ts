@@ -8,6 +8,8 @@ import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import type { LoadedConfig, User } from '../config/loaded-config.js'
 import { engineError } from '../errors/engine-error.js'
+import type { PipelineLimits } from '../executor/pipeline/lane-owner.js'
+import { Pipelines } from '../executor/pipeline/pipelines.js'
 import type { TlsServerOptions } from '../net/tls-upgrade.js'
 import type { Pools } from '../pool/pool-map.js'
 import type { UserPools } from '../pool/user-pools.js'
@@ -50,6 +52,7 @@ export interface EnvironmentParts {
 export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
   const { clock, log, pools, clients, view, control } = parts
   const general = () => parts.inForce().config.general
+  const pipelinesOf = pipelinesIn(clock, general)
   return {
     clock,
     log,
@@ -97,6 +100,7 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       ...(listen ? { listen } : {}),
       pools: shardPools,
       planner: known.planner,
+      pipelines: pipelinesOf(shardPools),
       statements: known.statements,
       poolerMode,
       crossShardWrites: crossShardWrites(from, entry, shardPools),
@@ -128,6 +132,34 @@ function crossShardWrites(
   const wanted = user.crossShardWrites ?? 'two_phase'
   if (wanted !== 'two_phase') return wanted
   return from.twoPhase.allows(shardPools) ? 'two_phase' : 'error'
+}
+
+/** The pipelines of each user's pools, made when they are first asked for. */
+function pipelinesIn(
+  clock: Clock,
+  general: () => LoadedConfig['general'],
+): (user: UserPools) => Pipelines {
+  const known = new WeakMap<UserPools, Pipelines>()
+  const limits = pipelineLimits(general)
+  return (user) => {
+    const pipelines = known.get(user) ?? new Pipelines(user, { clock, limits })
+    known.set(user, pipelines)
+    return pipelines
+  }
+}
+
+/** Those in force, made anew when RELOAD has brought another configuration. */
+function pipelineLimits(general: () => LoadedConfig['general']): () => PipelineLimits {
+  let of: LoadedConfig['general'] | undefined
+  let made: PipelineLimits = { depth: 0, stallMs: 20, replyBufferBytes: 0 }
+  return () => {
+    const now = general()
+    if (now === of) return made
+    of = now
+    const { pipelineDepth: depth, pipelineStallMs: stallMs, pipelineReplyBufferBytes } = now
+    made = { depth, stallMs, replyBufferBytes: pipelineReplyBufferBytes }
+    return made
+  }
 }
 
 const isConsole = (parts: EnvironmentParts, database: string): boolean =>

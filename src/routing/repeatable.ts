@@ -17,7 +17,7 @@ const FIRST_USER_OID = 16_384
 
 const storing = new Set(['table', 'partitioned', 'materialized'])
 
-export type IsRepeatable = (context: RouteContext) => boolean
+export type IsRepeatable = (context: RouteContext, parameterTypes: readonly number[]) => boolean
 
 export const never: IsRepeatable = () => false
 
@@ -30,8 +30,8 @@ export function compileRepeatable(statement: Statement, world: RoutingWorld): Is
   const levels = levelsOf(statement.root)
   let names: Names | undefined
   let answer = false
-  return (context) => {
-    if (hasUserTypes(context.parameterTypes)) return false
+  return (context, parameterTypes) => {
+    if (parameterTypes.some((type) => type >= FIRST_USER_OID)) return false
     if (!sameNames(names, context)) {
       names = namesOf(context)
       answer = context.temporary === undefined && readsTables(levels, catalog, hidden, names)
@@ -64,9 +64,6 @@ function isHarmless(call: FunctionUse, world: RoutingWorld): boolean {
     !oneServersFunctions.test(call.name)
   )
 }
-
-const hasUserTypes = (types: readonly number[] | undefined): boolean =>
-  types?.some((type) => type >= FIRST_USER_OID) ?? false
 
 const readsTables = (
   levels: readonly Level[],

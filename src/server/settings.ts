@@ -29,6 +29,7 @@ const OURS = /^(?:pgshard|pgdog)\./
 export class Settings {
   /** Lower-case name → value as SQL, ready to follow `SET name TO`. */
   readonly values: ReadonlyMap<string, string>
+  #pipelined: Settings | undefined
 
   private constructor(values: ReadonlyMap<string, string>) {
     this.values = values
@@ -69,6 +70,14 @@ export class Settings {
   withIdentityOf(other: Settings): Settings {
     const rest = [...this.values].filter(([name]) => !FIRST.includes(name))
     return Settings.of(new Map([...rest, ...other.identity.values]))
+  }
+
+  /** What must be equal on a server that carries statements of several clients: not the name of the application, nor hints. */
+  get pipelined(): Settings {
+    this.#pipelined ??= Settings.of(
+      new Map([...this.values].filter(([name]) => name !== 'application_name' && !OURS.test(name))),
+    )
+    return this.#pipelined
   }
 
   /** True when both hold the same, also when interning forgot one of them. */

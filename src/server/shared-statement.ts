@@ -14,6 +14,8 @@ export interface SharedStatement {
   readonly epoch: number
   /** Its result columns as clients were told them first; undefined while nobody asked. */
   shape: string | undefined
+  /** How often a client has parsed it. */
+  uses: number
 }
 
 /** Names and types of a RowDescription (formats and origins aside) or NoData, to compare them. */
@@ -53,13 +55,17 @@ export class StatementRegistry {
   find(text: string, parameterTypes: readonly number[]): SharedStatement {
     const key = parameterTypes.length === 0 ? text : `${parameterTypes.join(',')}\0${text}`
     const known = this.#known.get(key)?.deref()
-    if (known) return known
+    if (known) {
+      known.uses++
+      return known
+    }
     const fresh: SharedStatement = {
       serverName: `pgshard_${++this.#count}`,
       text,
       parameterTypes,
       epoch: this.#epoch,
       shape: undefined,
+      uses: 1,
     }
     this.#known.set(key, new WeakRef(fresh))
     this.#forgotten.register(fresh, key)

@@ -2,7 +2,7 @@
  * Bytes to one client, joined into one write a tick. A run of borrowed server bytes that nothing of ours interrupts
  * is written without a copy.
  */
-import type { ByteSocket } from '../net/byte-socket.js'
+import { type ByteSocket, WRITE_HIGH_WATER_BYTES } from '../net/byte-socket.js'
 
 const SPARE_BYTES = 65_536
 const nothing = Buffer.alloc(0)
@@ -16,6 +16,16 @@ export class ClientOutput {
   #own: Buffer = nothing
   #ownUsed = 0
   bytesSent = 0
+
+  /** Bytes that the client has not taken yet. */
+  get queuedBytes(): number {
+    return this.#socket.writableLength
+  }
+
+  /** The client reads slowly: what it is sent waits in memory. */
+  get isBlocked(): boolean {
+    return this.#socket.writableLength >= WRITE_HIGH_WATER_BYTES
+  }
 
   constructor(socket: ByteSocket) {
     this.#socket = socket

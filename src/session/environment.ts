@@ -5,6 +5,7 @@
 import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import type { EngineError } from '../errors/engine-error.js'
+import type { Pipelines } from '../executor/pipeline/pipelines.js'
 import type { QueryPlanner } from '../plan/plan.js'
 import type { ShardPools } from '../pool/shard-pools.js'
 import type { Hub } from '../pubsub/hub.js'
@@ -66,6 +67,8 @@ export interface DatabaseAccess {
   readonly pools: ShardPools
   readonly planner: QueryPlanner
   readonly statements: StatementRegistry
+  /** Absent: every request gets a server of its own. */
+  readonly pipelines?: Pipelines
   readonly poolerMode: 'transaction' | 'session' | 'statement'
   readonly crossShardWrites: 'two_phase' | 'best_effort' | 'error'
   /** Commits what several servers have written, as one: all or none (executor/two-phase.ts); gives the shards that will commit a little later. @throws the refusal, after rolling back everywhere */

@@ -1,0 +1,370 @@
+/**
+ * A server lent for pipelining: requests of several clients stand behind one another on it, and its answers are handed
+ * back by counting ReadyForQuery. Only the request at the head hears what the server says; the others have lost nothing
+ * when they must run elsewhere (hard-parts §1). Given back as soon as it is empty and every cancel has arrived.
+ */
+import type { EngineError } from '../../errors/engine-error.js'
+import type { ServerCheckout } from '../../pool/shard-pools.js'
+import type { ServerConnection, ServerReceiver } from '../../server/server-connection.js'
+import { isFatal, sqlstateOf } from '../../server/server-error.js'
+import type { Settings } from '../../server/settings.js'
+import { shapeOf } from '../../server/shared-statement.js'
+import { backend, TX_IDLE } from '../../wire/tags.js'
+import { noteRun, noteStall } from './class-figures.js'
+import type { LaneOwner } from './lane-owner.js'
+import { LaneQueue } from './lane-queue.js'
+import type { PipelinedClient } from './pipelined-client.js'
+import type { Prelude } from './prelude.js'
+import { replyBudget } from './reply-budget.js'
+import { Slot } from './slot.js'
+
+/** A lane that is never empty gives its server back after this, so that the pool can judge it. */
+const LEASE_MS = 250
+/** The same while others wait for a server. */
+const SHARED_LEASE_MS = 5
+
+const parseCompleteFrame = Buffer.from([backend.parseComplete, 0, 0, 0, 4])
+const CANCELLED = '57014'
+/** A shared statement answers so where the client's own would not: it names it, or has outlived a change. */
+const ofSharing = new Set(['08P01', '0A000'])
+
+export class Lane implements ServerReceiver {
+  readonly #owner: LaneOwner
+  readonly #server: ServerConnection
+  readonly #checkout: ServerCheckout
+  readonly #settings: Settings
+  readonly #openedMs: number
+  readonly #queue = new LaneQueue()
+  #headSinceMs: number
+  #isFresh = true
+  /** Takes no more requests. */
+  #isClosed = false
+  #isOver = false
+  /** Cancels on their way: they may hit whatever runs when they arrive. */
+  #cancels = 0
+  #isCautious = false
+  #isPaused = false
+  #sawFatal = false
+
+  constructor(owner: LaneOwner, checkout: ServerCheckout, settings: Settings, nowMs: number) {
+    this.#owner = owner
+    this.#checkout = checkout
+    this.#server = checkout.resource
+    this.#settings = settings
+    this.#openedMs = nowMs
+    this.#headSinceMs = nowMs
+    this.#server.receiver = this
+  }
+
+  /** Expected time until it is free. */
+  get costMs(): number {
+    return this.#queue.costMs
+  }
+
+  /** What the server must hear before the first request. */
+  begin(prelude: Prelude): void {
+    const slot = new Slot(undefined, { bytes: prelude.bytes }, 0, true)
+    slot.prelude = prelude
+    for (let i = 1; i < prelude.syncs; i++)
+      this.#queue.push(new Slot(undefined, slot.unit, 0, true))
+    this.#queue.push(slot)
+    this.#server.write(prelude.bytes, prelude.syncs)
+  }
+
+  mayTake(client: PipelinedClient, nowMs: number): boolean {
+    if (this.#isClosed || this.#settings !== client.settings) return false
+    if (this.#queue.size >= this.#owner.limits.depth) return false
+    const { statement } = client
+    if (statement && this.#queue.isPreparing(statement)) return false
+    const lentMs = nowMs - this.#openedMs
+    return lentMs < SHARED_LEASE_MS || (lentMs < LEASE_MS && this.#owner.waiting === 0)
+  }
+
+  push(client: PipelinedClient, nowMs: number): void {
+    const unit = client.unitFor(this.#server)
+    const isFirst = this.#queue.size === 0
+    const slot = new Slot(client, unit, client.figures.meanMs, this.#isFresh && isFirst)
+    this.#isFresh = false
+    this.#queue.push(slot)
+    if (isFirst) {
+      this.#headSinceMs = nowMs
+      slot.isWritten = true
+      this.#server.write(unit.bytes, 1)
+      return
+    }
+    slot.wasQueued = true
+    if (this.#queue.join(slot)) this.#owner.flushSoon(this)
+    this.#owner.watch()
+  }
+
+  /** Writes what was joined since the last read, in one piece. */
+  flush(): void {
+    const slots = this.#queue.takeJoined()
+    if (slots.length === 0 || this.#isOver) return
+    for (const slot of slots) slot.isWritten = true
+    const first = slots[0] as Slot
+    const bytes =
+      slots.length === 1 ? first.unit.bytes : Buffer.concat(slots.map((slot) => slot.unit.bytes))
+    this.#server.write(bytes, slots.length)
+  }
+
+  /**
+   * The client wants its request cancelled. True: it never runs, or nobody hears of it, and the client is to be answered;
+   * false: the server was asked and will answer.
+   */
+  cancel(client: PipelinedClient): boolean {
+    const head = this.#queue.head
+    if (head?.client !== client || !head.isWritten) {
+      this.#queue.withdraw((slot) => slot.client === client)
+      return true
+    }
+    head.isCancelled = true
+    this.#sendCancel()
+    return false
+  }
+
+  /** The client has gone. */
+  leave(client: PipelinedClient): void {
+    this.#queue.withdraw((slot) => slot.client === client)
+    this.resume()
+    this.#owner.watch()
+  }
+
+  /** The client at the head has read what was waiting. */
+  resume(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    this.#server.socket.resume()
+  }
+
+  /** Looks whether the head keeps others waiting, or runs on for a client that has gone. False: nothing to watch. */
+  check(nowMs: number): boolean {
+    const head = this.#queue.head
+    if (!head || head.prelude) return false
+    const isLate = nowMs - this.#headSinceMs >= this.#owner.limits.stallMs
+    if (isLate && !head.client && this.#cancels === 0 && !head.isCancelled) {
+      head.isCancelled = true
+      this.#sendCancel()
+    }
+    if (this.#queue.size > 1 && isLate) {
+      if (head.client) noteStall(head.client.figures, this.#owner.limits.stallMs)
+      this.#evict()
+      return false
+    }
+    return this.#queue.size > 1 || !head.client
+  }
+
+  rows(buffer: Buffer, start: number, end: number): void {
+    this.#pass(buffer, start, end)
+  }
+
+  frame(tag: number, buffer: Buffer, start: number, end: number): void {
+    switch (tag) {
+      case backend.readyForQuery:
+        return this.#ready(buffer, start, end)
+      case backend.errorResponse:
+        return this.#failed(buffer, start, end)
+      case backend.parseComplete:
+        return this.#parsed(buffer, start, end)
+      case backend.rowDescription:
+      case backend.noData: {
+        const described = this.#queue.head?.unit.describes
+        if (described) described.shape ??= shapeOf(buffer, start, end)
+        return this.#pass(buffer, start, end)
+      }
+      case backend.parameterStatus:
+        this.#server.parameterStatus(buffer, start, end)
+        this.#queue.head?.client?.parameterStatus(buffer, start, end)
+        return
+      case backend.notificationResponse:
+        return
+      default:
+        this.#pass(buffer, start, end)
+    }
+  }
+
+  endOfRead(): void {
+    const head = this.#queue.head
+    if (!head) return this.#giveBack()
+    if (!head.isWritten) this.flush()
+    const { client } = head
+    if (client && head.hasAnswered && !client.output.flush()) this.#isSlow(client)
+  }
+
+  serverLost(error: EngineError): void {
+    this.#end()
+    this.#checkout.discard(error.message)
+    const [head, ...others] = this.#queue.takeAll()
+    if (head?.client) {
+      if (head.isWritten && !head.isStray) {
+        this.#handKept(head, head.client)
+        head.client.lost(error, this.#sawFatal)
+      } else head.client.elsewhere()
+    }
+    for (const { client } of others) client?.elsewhere()
+  }
+
+  /** Hands bytes of the answer to the client at the head. */
+  #pass(buffer: Buffer, start: number, end: number): void {
+    const slot = this.#queue.head
+    const client = slot?.client
+    if (!slot || !client || slot.isStray) return
+    slot.replyBytes += end - start
+    if (this.#isCautious && !slot.isCancelled && !slot.hasAnswered) {
+      slot.kept ??= []
+      slot.kept.push(Buffer.from(buffer.subarray(start, end)))
+      return
+    }
+    this.#hand(slot, client, buffer, start, end)
+  }
+
+  #hand(slot: Slot, client: PipelinedClient, buffer: Buffer, start: number, end: number): void {
+    slot.hasAnswered = true
+    if (slot.mustInsertParse) {
+      slot.mustInsertParse = false
+      client.parsed()
+      client.output.append(parseCompleteFrame)
+    }
+    client.output.forward(buffer, start, end)
+  }
+
+  #handKept(slot: Slot, client: PipelinedClient): void {
+    const kept = slot.kept ?? []
+    slot.kept = undefined
+    for (const bytes of kept) this.#hand(slot, client, bytes, 0, bytes.length)
+  }
+
+  #parsed(buffer: Buffer, start: number, end: number): void {
+    const slot = this.#queue.head
+    const statement = slot?.unit.prepares
+    if (slot && statement) {
+      this.#server.notePrepared(statement)
+      this.#queue.parsed(slot)
+    }
+    if (slot?.unit.hidesParse) return
+    slot?.client?.parsed()
+    this.#pass(buffer, start, end)
+  }
+
+  #failed(buffer: Buffer, start: number, end: number): void {
+    const slot = this.#queue.head
+    this.#sawFatal ||= isFatal(buffer, start, end)
+    if (!slot) return
+    slot.failed = true
+    const { client } = slot
+    const state = sqlstateOf(buffer, start, end)
+    // a shared statement whose result type changed must be prepared anew for the next one who asks
+    if (state === '0A000') this.#server.closing.push(...this.#server.prepared.drain())
+    if (!client) return
+    if (!slot.hasAnswered && this.#isNotItsOwn(slot, state)) {
+      slot.isStray = true
+      slot.kept = undefined
+      return
+    }
+    client.failed()
+    this.#pass(buffer, start, end)
+  }
+
+  /** An error that the client would not get from a server of its own. */
+  #isNotItsOwn(slot: Slot, state: string): boolean {
+    if (slot.isCancelled || this.#sawFatal) return false
+    if (state === CANCELLED) return slot.wasQueued || this.#isCautious
+    return slot.unit.insertsParse === true && ofSharing.has(state)
+  }
+
+  #ready(buffer: Buffer, start: number, end: number): void {
+    const server = this.#server
+    server.ready(buffer[start + 5] as number)
+    const slot = this.#queue.shift()
+    if (!slot) return server.destroy()
+    const nowMs = this.#owner.clock.monotonicMs()
+    const elapsedMs = nowMs - this.#headSinceMs
+    this.#headSinceMs = nowMs
+    const { client } = slot
+    if (slot.prelude) this.#prepared(slot, slot.prelude)
+    else if (client && slot.isStray) client.elsewhere()
+    else if (client) {
+      this.#handKept(slot, client)
+      client.ready()
+      this.#hand(slot, client, buffer, start, end)
+      this.#note(slot, client, elapsedMs)
+      if (!client.output.flush()) this.#hold(client)
+      client.finished()
+    }
+    // nothing that was pipelined leaves a transaction open
+    if (server.status !== TX_IDLE) this.#abandon('a transaction was left open')
+  }
+
+  #note(slot: Slot, client: PipelinedClient, elapsedMs: number): void {
+    const { limits, wakeUp } = this.#owner
+    const { figures } = client
+    if (!slot.isCold) {
+      if (!slot.failed) noteRun(figures, elapsedMs, slot.replyBytes, limits.stallMs)
+      return
+    }
+    wakeUp.note(elapsedMs, figures.meanMs)
+    // how long it ran cannot be told from how long the server slept; that it became slow can
+    if (elapsedMs > limits.stallMs) noteRun(figures, elapsedMs, slot.replyBytes, limits.stallMs)
+  }
+
+  #prepared(slot: Slot, prelude: Prelude): void {
+    if (slot.failed) this.#abandon('settings of a client were refused')
+    else prelude.done()
+  }
+
+  /** Bytes wait in memory for the client at the head, which reads slowly. */
+  #isSlow(client: PipelinedClient): void {
+    if (this.#hold(client) || this.#isPaused || this.#isOver) return
+    this.#evict()
+    this.#isPaused = true
+    this.#server.socket.pause()
+  }
+
+  /** True while the client may have more. */
+  #hold(client: PipelinedClient): boolean {
+    const { replyBufferBytes } = this.#owner.limits
+    return replyBudget.hold(client, client.output.queuedBytes, replyBufferBytes)
+  }
+
+  #sendCancel(): void {
+    this.#isClosed = true
+    this.#isCautious = true
+    this.#cancels++
+    const arrived = () => {
+      this.#cancels--
+      if (this.#queue.size === 0) this.#giveBack()
+    }
+    this.#server.cancel().then(arrived, arrived)
+  }
+
+  /** Lets everybody behind the head run elsewhere; the lane takes no more. */
+  #evict(): void {
+    this.#isClosed = true
+    const head = this.#queue.head
+    const clients = this.#queue.withdraw((slot) => slot !== head && !slot.hasAnswered)
+    for (const client of clients) client.elsewhere()
+  }
+
+  /** The server is not fit to go on: nobody has heard of it yet, so everybody runs elsewhere. */
+  #abandon(why: string): void {
+    if (this.#isOver) return
+    this.#end()
+    const slots = this.#queue.takeAll()
+    this.#checkout.discard(why)
+    for (const { client } of slots) client?.elsewhere()
+  }
+
+  #giveBack(): void {
+    if (this.#isOver || this.#cancels > 0) return
+    this.#end()
+    this.#checkout.release()
+  }
+
+  #end(): void {
+    this.#isOver = true
+    this.#isClosed = true
+    this.#owner.ended(this)
+    this.resume()
+    if (this.#server.receiver === this) this.#server.receiver = undefined
+  }
+}

@@ -1,0 +1,49 @@
+/** What the pipeline knows of a request that it carries: bytes for a server, and where the answer goes. */
+import type { EngineError } from '../../errors/engine-error.js'
+import type { ClassFigures } from '../../plan/plan.js'
+import type { ServerConnection } from '../../server/server-connection.js'
+import type { Settings } from '../../server/settings.js'
+import type { SharedStatement } from '../../server/shared-statement.js'
+import type { RelayOutput } from '../relay.js'
+
+/** One request as one server is told it: it ends in its own ReadyForQuery. */
+export interface Unit {
+  /** Owned. */
+  readonly bytes: Buffer
+  /** Its Parse makes the server hold this statement. */
+  readonly prepares?: SharedStatement | undefined
+  /** The ParseComplete of that Parse is not the client's. */
+  readonly hidesParse?: boolean
+  /** The client's own Parse is not sent: its ParseComplete is put in. */
+  readonly insertsParse?: boolean
+  /** Whose columns a Describe in it tells. */
+  readonly describes?: SharedStatement | undefined
+}
+
+export interface PipelinedOutput extends RelayOutput {
+  /** Bytes that the client has not taken yet. */
+  readonly queuedBytes: number
+}
+
+export interface PipelinedClient {
+  readonly output: PipelinedOutput
+  /** Without application_name and routing hints (hard-parts §1.7). */
+  readonly settings: Settings
+  readonly figures: ClassFigures
+  /** The prepared statement that it runs; absent in the simple protocol. */
+  readonly statement: SharedStatement | undefined
+  unitFor(server: ServerConnection): Unit
+  /** ParseComplete has come, or stands in for it. */
+  parsed(): void
+  /** An ErrorResponse is forwarded next. */
+  failed(): void
+  parameterStatus(buffer: Buffer, start: number, end: number): void
+  /** ReadyForQuery is forwarded next. */
+  ready(): void
+  /** ReadyForQuery was sent. */
+  finished(): void
+  /** Nothing of it has reached the client: it must run on a server of its own. */
+  elsewhere(): void
+  /** The server was lost while it ran the request. */
+  lost(error: EngineError, sawFatal: boolean): void
+}

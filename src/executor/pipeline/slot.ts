@@ -1,0 +1,41 @@
+/** One request's place on a lane. It stays until its ReadyForQuery has come, also when nobody wants the answer any more. */
+import type { PipelinedClient, Unit } from './pipelined-client.js'
+import type { Prelude } from './prelude.js'
+
+export class Slot {
+  /** Absent: the answer is dropped (settings of ours, a client that left, a request that runs elsewhere now). */
+  client: PipelinedClient | undefined
+  readonly unit: Unit
+  readonly costMs: number
+  /** The server was idle before it. */
+  readonly isCold: boolean
+  isWritten: boolean
+  /** Bytes of the answer so far. */
+  replyBytes = 0
+  /** Some of the answer was handed to the client. */
+  hasAnswered = false
+  failed = false
+  /** The client asked for a cancel. */
+  isCancelled = false
+  /** Stood behind another. */
+  wasQueued = false
+  /** Settings of ours, which end with this ReadyForQuery. */
+  prelude: Prelude | undefined
+  /** Runs again elsewhere once its ReadyForQuery has come. */
+  isStray = false
+  mustInsertParse: boolean
+  /** Its Parse is not confirmed. */
+  isParsing: boolean
+  /** Answer held back until it is whole. */
+  kept: Buffer[] | undefined
+
+  constructor(client: PipelinedClient | undefined, unit: Unit, costMs: number, isCold: boolean) {
+    this.client = client
+    this.unit = unit
+    this.costMs = costMs
+    this.isCold = isCold
+    this.isWritten = isCold
+    this.mustInsertParse = unit.insertsParse === true
+    this.isParsing = unit.prepares !== undefined
+  }
+}
