@@ -34,6 +34,9 @@ export interface PoolDefinition {
   readonly strategy: BalancingStrategy
   readonly readWriteSplit: ReadWriteSplit
   readonly readWriteStrategy: ReadWriteStrategy
+  /** Connections at most to one host for one database, over all users; of one user, over all hosts. Infinity: unlimited. */
+  readonly maxDbConnections: number
+  readonly maxUserConnections: number
   readonly connect: {
     readonly timeoutMs: number
     readonly attempts: number

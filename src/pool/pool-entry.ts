@@ -1,6 +1,7 @@
 /** One live resource of a pool, and the hold on it while it is lent. The hold follows the resource when a reload moves it to another pool. */
 import { engineError } from '../errors/engine-error.js'
 import type { Checkout } from './checkout.js'
+import type { Owner, PoolLimits } from './pool-types.js'
 
 /** Takes back what was lent. */
 export interface Keeper<T> {
@@ -15,6 +16,8 @@ export interface Entry<T> {
   isLent: boolean
   /** Lent to one that holds resources of other pools too. */
   isHolder: boolean
+  /** Who has it; undefined also when it was not said. */
+  owner: Owner | undefined
   readonly openedAtMs: number
   readonly expiresAtMs: number
   usedAtMs: number
@@ -29,15 +32,18 @@ export function newEntry<T>(
   resource: T,
   keeper: Keeper<T>,
   nowMs: number,
-  expiresAtMs: number,
+  limits: PoolLimits,
+  random: () => number,
 ): Entry<T> {
+  const jitterMs = (random() * 2 - 1) * limits.lifetimeJitterMs
   return {
     resource,
     keeper,
     isLent: false,
     isHolder: false,
+    owner: undefined,
     openedAtMs: nowMs,
-    expiresAtMs,
+    expiresAtMs: nowMs + limits.lifetimeMs + jitterMs,
     usedAtMs: nowMs,
     checkedAtMs: nowMs,
     lentAtMs: 0,

@@ -4,8 +4,9 @@
  */
 import type { Timer } from '../base/clock.js'
 import { engineError } from '../errors/engine-error.js'
-import type { OpenServer, PoolDefinition } from './definition.js'
+import type { HostDefinition, OpenServer, PoolDefinition } from './definition.js'
 import { HostRoles, type WatchedHost } from './roles.js'
+import { Room, Rooms } from './room.js'
 import { ServerPool, type ServerPoolEnvironment } from './server-pool.js'
 import type { PoolMap } from './shard-pools.js'
 import { UserPools } from './user-pools.js'
@@ -29,6 +30,7 @@ export class Pools implements PoolMap {
   readonly #options: PoolMapOptions
   readonly #users = new Map<string, UserPools>()
   readonly #pausedDatabases = new Set<string>()
+  readonly #rooms = new Map<string, Room>()
   /** Hosts, by key, that have been cut off. */
   #stale: ReadonlySet<string> = new Set()
   #nextId = 1
@@ -177,13 +179,30 @@ export class Pools implements PoolMap {
       const pools: ServerPool[] = []
       const mayBan = (pool: ServerPool) => mayBanAmong(pools, pool)
       for (const host of hosts) {
-        const place = { id: this.#nextId++, shard, mayBan }
+        const rooms = this.#roomsOf(definition, host)
+        const place = { id: this.#nextId++, shard, rooms, mayBan }
         const pool = new ServerPool(definition, host, place, environment)
         if (this.isPaused(definition.database)) pool.pool.pause()
         pools.push(pool)
       }
       return pools
     })
+  }
+
+  /** Limits over several pools: kept over reloads, because what they count lives on. */
+  #roomsOf({ user, ...limits }: PoolDefinition, { target }: HostDefinition): Rooms {
+    const ofHost = JSON.stringify([target.host, target.port, target.database])
+    return new Rooms([
+      this.#room(ofHost, limits.maxDbConnections),
+      this.#room(`user ${user}`, limits.maxUserConnections),
+    ])
+  }
+
+  #room(key: string, limit: number): Room {
+    const room = this.#rooms.get(key) ?? new Room(limit)
+    room.limit = limit
+    this.#rooms.set(key, room)
+    return room
   }
 
   /** Hosts whose role is open, and those whose lag matters, are asked what they are. */

@@ -1,5 +1,6 @@
 /** What a pool is told and what it tells: plain shapes, no behaviour. */
 import type { Clock } from '../base/clock.js'
+import type { Rooms } from './room.js'
 
 /** Whether a resource that comes back may be lent again. */
 export type Condition = 'fit' | 'failed' | 'unfit'
@@ -18,6 +19,9 @@ export interface PoolLimits {
   readonly maxSize: number
   /** Slots that only holders of other resources may take (hard-parts §3.4). */
   readonly reservedForHolders: number
+  /** More than `maxSize` by so many while a caller has waited for `reserveAfterMs`. */
+  readonly reserveSize: number
+  readonly reserveAfterMs: number
   readonly checkoutTimeoutMs: number
   readonly lifetimeMs: number
   readonly lifetimeJitterMs: number
@@ -43,6 +47,14 @@ export interface PoolEnvironment {
   readonly clock: Clock
   /** 0 ≤ x < 1. */
   readonly random: () => number
+  /** Limits that it shares with other pools. */
+  readonly rooms?: Rooms
+}
+
+/** Whoever may hold resources of several pools at once. */
+export interface Owner {
+  /** The youngest has the highest. */
+  readonly order: number
 }
 
 export interface PoolCounters {
@@ -75,6 +87,7 @@ export interface PoolSnapshot {
 export interface CheckoutRequest {
   readonly signal?: AbortSignal
   readonly isHolder?: boolean
+  readonly owner?: Owner
   readonly timeoutMs?: number
 }
 

@@ -1,7 +1,7 @@
 /** What becomes of a resource that came back, or lies idle: the rules alone, nothing is closed here. */
 import type { Clock } from '../base/clock.js'
 import type { Entry } from './pool-entry.js'
-import type { Condition, PoolLimits } from './pool-types.js'
+import type { Condition, PoolCounters, PoolLimits, ResourceKind } from './pool-types.js'
 
 export interface Verdict {
   /** Why it is closed. */
@@ -25,7 +25,7 @@ export function verdictOf<T>(
 }
 
 /** Why an idle resource of `total` goes at a beat. */
-export function idleVerdict<T>(
+function idleVerdict<T>(
   entry: Entry<T>,
   nowMs: number,
   total: number,
@@ -37,9 +37,40 @@ export function idleVerdict<T>(
   return isSurplus ? 'not needed' : undefined
 }
 
+/** Takes those out of `idle` that go at a beat; from the bottom of the stack: the one that was not needed for the longest time goes first. */
+export function takeSurplus<T>(
+  idle: Entry<T>[],
+  nowMs: number,
+  total: number,
+  limits: PoolLimits,
+): { readonly entry: Entry<T>; readonly why: string }[] {
+  const gone: { entry: Entry<T>; why: string }[] = []
+  for (const entry of [...idle]) {
+    const why = idleVerdict(entry, nowMs, total - gone.length, limits)
+    if (why === undefined) continue
+    idle.splice(idle.indexOf(entry), 1)
+    gone.push({ entry, why })
+  }
+  return gone
+}
+
 /** True when a resource must be checked before it is lent. */
 export function isCheckDue<T>(entry: Entry<T>, limits: PoolLimits, clock: Clock): boolean {
   const { checkIntervalMs } = limits
   if (checkIntervalMs === Number.POSITIVE_INFINITY) return false
   return clock.monotonicMs() - entry.checkedAtMs >= checkIntervalMs
+}
+
+/** Asks a resource whether it is good, and keeps the books of it. */
+export async function runCheck<T>(
+  entry: Entry<T>,
+  kind: ResourceKind<T>,
+  counters: PoolCounters,
+  clock: Clock,
+): Promise<boolean> {
+  counters.checks++
+  const isGood = await kind.check(entry.resource)
+  entry.checkedAtMs = clock.monotonicMs()
+  if (!isGood) counters.checksFailed++
+  return isGood
 }

@@ -5,13 +5,16 @@
  */
 import type { Clock } from '../base/clock.js'
 import { engineError } from '../errors/engine-error.js'
+import { Capacity } from './capacity.js'
 import type { Checkout } from './checkout.js'
+import type { Standing } from './holder-cycles.js'
 import { LentCount } from './lent-count.js'
 import { Opener } from './opener.js'
 import { type Entry, type Keeper, newEntry, PoolCheckout } from './pool-entry.js'
 import {
   type CheckoutRequest,
   noCounters,
+  type Owner,
   type PoolCounters,
   type PoolEnvironment,
   type PoolEvents,
@@ -19,10 +22,12 @@ import {
   type PoolSnapshot,
   type ResourceKind,
 } from './pool-types.js'
-import { idleVerdict, isCheckDue, verdictOf } from './pool-verdict.js'
-import { settle, startWait, type Waiter, WaitQueue } from './wait-queue.js'
+import { isCheckDue, runCheck, takeSurplus, verdictOf } from './pool-verdict.js'
+import { PoolWaits } from './pool-waits.js'
+import { Rooms, type RoomUser } from './room.js'
+import { settle, startWait, type Waiter, type WaitQueue } from './wait-queue.js'
 
-export class ResourcePool<T> implements Keeper<T> {
+export class ResourcePool<T> implements Keeper<T>, RoomUser {
   readonly counters: PoolCounters = noCounters()
   readonly limits: PoolLimits
   readonly #kind: ResourceKind<T>
@@ -31,9 +36,11 @@ export class ResourcePool<T> implements Keeper<T> {
   readonly #random: () => number
   readonly #entries = new Map<T, Entry<T>>()
   readonly #idle: Entry<T>[] = []
-  readonly #queue = new WaitQueue<Checkout<T>>()
+  readonly #waits: PoolWaits<T>
+  readonly #queue: WaitQueue<Checkout<T>>
   readonly #opener: Opener<T>
-  readonly #lent = new LentCount()
+  readonly #lent: LentCount
+  readonly #capacity: Capacity
   #isPaused = false
   #isOnline = true
   #heir: ResourcePool<T> | undefined
@@ -49,6 +56,12 @@ export class ResourcePool<T> implements Keeper<T> {
     this.#events = events
     this.#clock = environment.clock
     this.#random = environment.random
+    this.#lent = new LentCount(environment.clock, events.onReturned)
+    const { clock, rooms = new Rooms([]) } = environment
+    this.#waits = new PoolWaits(clock, events, this.counters)
+    this.#queue = this.#waits.queue
+    this.#capacity = new Capacity({ limits, clock, rooms, queue: this.#queue })
+    rooms.join(this)
     this.#opener = new Opener({
       clock: environment.clock,
       open: (signal) => kind.open(signal),
@@ -67,14 +80,13 @@ export class ResourcePool<T> implements Keeper<T> {
   }
 
   snapshot(): PoolSnapshot {
-    const oldest = this.#queue.oldestSinceMs
     return {
       idle: this.#idle.length,
       lent: this.#lent.total,
       opening: this.#opener.isOpening ? 1 : 0,
       total: this.#entries.size,
       waiting: this.#queue.size,
-      maxWaitMs: oldest === undefined ? 0 : this.#clock.monotonicMs() - oldest,
+      maxWaitMs: this.#waits.longestMs,
       isPaused: this.#isPaused,
       isOnline: this.#isOnline,
     }
@@ -92,14 +104,14 @@ export class ResourcePool<T> implements Keeper<T> {
   }
 
   /** The last resource given back, when it may be lent at once: no queue ahead, no check due. */
-  tryCheckout(isHolder = false): Checkout<T> | undefined {
+  tryCheckout(isHolder = false, owner?: Owner): Checkout<T> | undefined {
     if (!this.#isOnline || !this.#mayGo(isHolder)) return undefined
     if (this.#queue.holders > 0 || (!isHolder && this.#queue.others > 0)) return undefined
     const entry = this.#idle.at(-1)
     if (!entry) return undefined
     if (isCheckDue(entry, this.limits, this.#clock)) return undefined
     this.#idle.pop()
-    this.#lent.take(entry, isHolder)
+    this.#lent.take(entry, isHolder, owner)
     return this.#lend(entry)
   }
 
@@ -112,12 +124,8 @@ export class ResourcePool<T> implements Keeper<T> {
       if (!this.#isOnline) return reject(this.#events.offline())
       if (request.signal?.aborted) return reject(engineError('POOL_CHECKOUT_ABORTED'))
       const waiter = startWait<Checkout<T>>({
-        clock: this.#clock,
-        isHolder: request.isHolder ?? false,
-        timeoutMs: request.timeoutMs ?? this.limits.checkoutTimeoutMs,
-        ...(request.signal ? { signal: request.signal } : {}),
-        resolve,
-        reject,
+        ...{ clock: this.#clock, request, resolve, reject },
+        timeoutMs: this.limits.checkoutTimeoutMs,
         timedOut: (timeoutMs, waitedMs) => this.#last().#timedOut(timeoutMs, waitedMs),
       })
       this.#queue.push(waiter)
@@ -146,6 +154,7 @@ export class ResourcePool<T> implements Keeper<T> {
     if (!this.#isOnline) return
     this.#isOnline = false
     this.#opener.abort()
+    this.#capacity.rooms.leave(this)
     this.closeIdle('the pool is closed')
     this.rejectWaiters(this.#events.offline())
   }
@@ -184,6 +193,7 @@ export class ResourcePool<T> implements Keeper<T> {
     for (const waiter of this.#queue.takeAll()) heir.#queue.push(waiter)
     this.#heir = heir
     this.#isOnline = false
+    this.#capacity.rooms.leave(this)
     heir.#isPaused = heir.#isPaused || this.#isPaused
     heir.maintain()
   }
@@ -192,13 +202,8 @@ export class ResourcePool<T> implements Keeper<T> {
   maintain(): void {
     if (!this.#isOnline) return
     const now = this.#clock.monotonicMs()
-    // From the bottom of the stack: the one that was not needed for the longest time goes first.
-    for (const entry of [...this.#idle]) {
-      const why = idleVerdict(entry, now, this.#entries.size, this.limits)
-      if (why === undefined) continue
-      this.#idle.splice(this.#idle.indexOf(entry), 1)
+    for (const { entry, why } of takeSurplus(this.#idle, now, this.#entries.size, this.limits))
       this.#drop(entry, why)
-    }
     this.#serve()
   }
 
@@ -207,11 +212,33 @@ export class ResourcePool<T> implements Keeper<T> {
     const entry = this.#idle.shift()
     if (!entry) return undefined
     this.#lent.take(entry, true)
-    const isGood = await this.#check(entry)
+    const isGood = await runCheck(entry, this.#kind, this.counters, this.#clock)
     const pool = entry.keeper as ResourcePool<T>
     pool.#afterCheck(entry, isGood)
     pool.#serve()
     return isGood
+  }
+
+  /** Used by limits that several pools share. */
+  giveUpIdle(): boolean {
+    const entry = this.#idle.shift()
+    if (entry) this.#drop(entry, 'another pool needs the room')
+    return entry !== undefined
+  }
+
+  roomFreed(): void {
+    this.#serve()
+  }
+
+  /** Who has resources of it and who waits for one while it holds others (hard-parts §3.4). */
+  get standing(): Standing {
+    const mayOpen = this.#entries.size < this.#capacity.openable || this.#opener.isOpening
+    const entries = [...this.#entries.values()]
+    return {
+      waiting: [...this.#queue.waitingHolders()],
+      owners: entries.map((entry) => entry.owner),
+      hasFree: mayOpen || entries.some((entry) => !entry.isLent),
+    }
   }
 
   /** Used by checkouts. */
@@ -219,7 +246,7 @@ export class ResourcePool<T> implements Keeper<T> {
     this.#lent.untake(entry)
     const nowMs = this.#clock.monotonicMs()
     const isOpen = this.#isOnline && !this.#isPaused
-    const isOverfull = this.#entries.size > this.limits.maxSize
+    const isOverfull = this.#entries.size > this.#capacity.most
     const condition = this.#kind.condition(entry.resource)
     const verdict = verdictOf(entry, condition, { isOpen, isOverfull, nowMs })
     if (verdict) {
@@ -246,21 +273,12 @@ export class ResourcePool<T> implements Keeper<T> {
 
   #mayGo(isHolder: boolean): boolean {
     if (isHolder) return true
-    const { maxSize, reservedForHolders } = this.limits
-    return !this.#isPaused && this.#lent.toOthers < maxSize - reservedForHolders
+    return !this.#isPaused && this.#lent.toOthers < this.#capacity.lendable(this.#entries.size)
   }
 
   #timedOut(timeoutMs: number, waitedMs: number): Error {
-    this.counters.timedOut++
-    this.#waited(waitedMs)
     const { maxSize } = this.limits
-    const facts = { timeoutMs, lent: this.#lent.total, maxSize, waiting: this.#queue.size }
-    return this.#events.timedOut(facts)
-  }
-
-  #waited(waitedMs: number): void {
-    this.counters.waitMs += waitedMs
-    this.#events.onWaited(waitedMs)
+    return this.#waits.timedOut(timeoutMs, waitedMs, { lent: this.#lent.total, maxSize })
   }
 
   #lend(entry: Entry<T>): Checkout<T> {
@@ -284,20 +302,22 @@ export class ResourcePool<T> implements Keeper<T> {
     const waiter = this.#isOnline ? this.#queue.shift(this.#mayGo(false)) : undefined
     if (waiter) this.#hand(entry, waiter)
     else if (this.#isPaused) this.#drop(entry, 'the pool is paused')
+    else if (this.#capacity.rooms.isWantedBesides(this))
+      this.#drop(entry, 'another pool needs the room')
     else this.#idle.push(entry)
   }
 
   #hand(entry: Entry<T>, waiter: Waiter<Checkout<T>>): void {
-    this.#lent.take(entry, waiter.isHolder)
+    this.#lent.take(entry, waiter.isHolder, waiter.owner)
     if (isCheckDue(entry, this.limits, this.#clock)) void this.#checkAndHand(entry, waiter)
-    else this.#finish(entry, waiter)
+    else this.#waits.finish(waiter, this.#lend(entry))
   }
 
   async #checkAndHand(entry: Entry<T>, waiter: Waiter<Checkout<T>>): Promise<void> {
-    const isGood = await this.#check(entry)
+    const isGood = await runCheck(entry, this.#kind, this.counters, this.#clock)
     const pool = entry.keeper as ResourcePool<T>
     if (isGood && !waiter.isSettled && pool.#canLend(entry, waiter.isHolder))
-      return pool.#finish(entry, waiter)
+      return pool.#waits.finish(waiter, pool.#lend(entry))
     if (!waiter.isSettled) pool.#requeue(waiter)
     pool.#afterCheck(entry, isGood)
     pool.#serve()
@@ -310,20 +330,6 @@ export class ResourcePool<T> implements Keeper<T> {
   #requeue(waiter: Waiter<Checkout<T>>): void {
     if (this.#isOnline) this.#queue.pushFront(waiter)
     else if (settle(waiter)) waiter.reject(this.#events.offline())
-  }
-
-  #finish(entry: Entry<T>, waiter: Waiter<Checkout<T>>): void {
-    settle(waiter)
-    this.#waited(this.#clock.monotonicMs() - waiter.sinceMs)
-    waiter.resolve(this.#lend(entry))
-  }
-
-  async #check(entry: Entry<T>): Promise<boolean> {
-    this.counters.checks++
-    const isGood = await this.#kind.check(entry.resource)
-    entry.checkedAtMs = this.#clock.monotonicMs()
-    if (!isGood) this.counters.checksFailed++
-    return isGood
   }
 
   #afterCheck(entry: Entry<T>, isGood: boolean): void {
@@ -339,17 +345,19 @@ export class ResourcePool<T> implements Keeper<T> {
     this.#entries.delete(entry.resource)
     this.counters.closed++
     this.#kind.close(entry.resource, why)
+    this.#capacity.rooms.free()
   }
 
   #openIfNeeded(): void {
     if (this.#opener.isOpening || !this.#isOnline) return
     const total = this.#entries.size
-    if (total >= this.limits.maxSize) return
+    if (total >= this.#capacity.openable) return
     const isWanted = this.#queue.holders > 0 || (this.#queue.others > 0 && this.#mayGo(false))
     // With nothing alive a caller's try is made at once; else, after a failure, on a later beat.
     const mayTry = this.#opener.mayTry || (isWanted && total === 0)
     const isBelowMinimum = !this.#isPaused && total < this.limits.minSize
-    if (mayTry && (isWanted || isBelowMinimum)) this.#opener.start()
+    if (!mayTry || (!isWanted && !isBelowMinimum)) return
+    if (this.#capacity.rooms.take(this, isWanted)) this.#opener.start()
   }
 
   /** The pool that stands for this one after reloads. */
@@ -361,14 +369,13 @@ export class ResourcePool<T> implements Keeper<T> {
 
   #adopt(resource: T): void {
     this.counters.opened++
-    if (!this.#isOnline || this.#entries.size >= this.limits.maxSize) {
+    if (!this.#isOnline || this.#entries.size >= this.#capacity.most) {
       this.counters.closed++
       this.#kind.close(resource, 'not needed any more')
-      return
+      return this.#capacity.rooms.free()
     }
-    const jitterMs = (this.#random() * 2 - 1) * this.limits.lifetimeJitterMs
     const now = this.#clock.monotonicMs()
-    const entry = newEntry(resource, this, now, now + this.limits.lifetimeMs + jitterMs)
+    const entry = newEntry(resource, this, now, this.limits, this.#random)
     this.#entries.set(resource, entry)
     this.#events.onOpened()
     this.#putBack(entry)
@@ -376,6 +383,7 @@ export class ResourcePool<T> implements Keeper<T> {
   }
 
   #openFailed(error: unknown): void {
+    this.#capacity.rooms.free()
     if (this.#heir) {
       this.#heir.#serve()
       return
@@ -390,11 +398,6 @@ export class ResourcePool<T> implements Keeper<T> {
 
   /** Ends all waits. */
   rejectWaiters(error: unknown): void {
-    const now = this.#clock.monotonicMs()
-    for (const waiter of this.#queue.takeAll()) {
-      if (!settle(waiter)) continue
-      this.#waited(now - waiter.sinceMs)
-      waiter.reject(error)
-    }
+    this.#waits.rejectAll(error)
   }
 }

@@ -34,15 +34,13 @@ export class Room {
     this.#wanting.delete(user)
   }
 
-  /** Takes a place, at the cost of an idle resource of another pool when there is no other. */
-  take(user: RoomUser): boolean {
-    if (this.#taken >= this.limit) {
+  /** Takes a place; when somebody waits for it also at the cost of an idle resource of another pool. */
+  take(user: RoomUser, isWanted: boolean): boolean {
+    if (this.#taken >= this.limit && isWanted) {
+      this.#wanting.add(user)
       for (const other of this.#users) if (other !== user && other.giveUpIdle()) break
     }
-    if (this.#taken >= this.limit) {
-      this.#wanting.add(user)
-      return false
-    }
+    if (this.#taken >= this.limit) return false
     this.#wanting.delete(user)
     this.#taken++
     return true
@@ -55,14 +53,16 @@ export class Room {
 
   free(): void {
     this.#taken--
-    const [next] = this.#wanting
-    if (!next) return
-    this.#wanting.delete(next)
-    next.roomFreed()
+    // First come first served; who wants it no more lets it pass.
+    for (const next of [...this.#wanting]) {
+      if (this.#taken >= this.limit) return
+      this.#wanting.delete(next)
+      next.roomFreed()
+    }
   }
 }
 
-/** All limits that one pool is under. */
+/** All limits that one pool is under; none at all by default. */
 export class Rooms {
   readonly #rooms: readonly Room[]
 
@@ -79,9 +79,9 @@ export class Rooms {
   }
 
   /** A place in each, or in none. */
-  take(user: RoomUser): boolean {
+  take(user: RoomUser, isWanted: boolean): boolean {
     for (const [i, room] of this.#rooms.entries()) {
-      if (room.take(user)) continue
+      if (room.take(user, isWanted)) continue
       for (const taken of this.#rooms.slice(0, i)) taken.free()
       return false
     }

@@ -10,6 +10,7 @@ import type { KnownRole } from './host-group.js'
 import type { Condition, PoolCounters, PoolEvents, ResourceKind } from './pool-types.js'
 import { ResourcePool } from './resource-pool.js'
 import { type HostRoles, type HostState, hostKeyOf } from './roles.js'
+import type { Rooms } from './room.js'
 
 export interface ServerPoolEnvironment {
   readonly clock: Clock
@@ -23,6 +24,8 @@ export interface ServerPoolEnvironment {
 export interface ServerPoolPlace {
   readonly id: number
   readonly shard: number
+  /** Limits that it shares with the pools of other users and hosts. */
+  readonly rooms: Rooms
   /** False when no other host could take over from `pool`. */
   mayBan(pool: ServerPool): boolean
 }
@@ -76,7 +79,11 @@ export class ServerPool {
       onBan: (reason) => environment.log.warn('banned', { ...this.#facts(), reason }),
       onLift: () => environment.log.info('ban lifted', this.#facts()),
     })
-    this.pool = new ResourcePool(this.#kind(), host.limits, this.#events(), environment)
+    this.pool = new ResourcePool(this.#kind(), host.limits, this.#events(), {
+      clock: environment.clock,
+      random: environment.random,
+      rooms: place.rooms,
+    })
   }
 
   /** `host:port`. */

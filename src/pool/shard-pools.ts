@@ -2,6 +2,7 @@
 import type { ServerConnection } from '../server/server-connection.js'
 import type { Checkout } from './checkout.js'
 import type { ReadWriteStrategy } from './definition.js'
+import type { Owner } from './pool-types.js'
 import type { ServerPool } from './server-pool.js'
 
 export type ServerCheckout = Checkout<ServerConnection>
@@ -11,6 +12,8 @@ export interface ServerCheckoutOptions {
   readonly signal?: AbortSignal
   /** The transaction already holds a server of another shard: waits ahead of those that hold none. */
   readonly holdsServers?: boolean
+  /** The same object at each checkout of one client: finds those that wait for each other. */
+  readonly owner?: Owner
 }
 
 /** The pools of one user on one database. Stays valid over RELOAD while the user and the database exist. */
@@ -24,7 +27,7 @@ export interface ShardPools {
   /**
    * A server of `shard`: at once (not a promise) when an idle one may be lent, else after its turn in the queue.
    * `any` is for reads that a replica may answer.
-   * @throws (or rejects with) POOL_CHECKOUT_TIMEOUT, POOL_OFFLINE, POOL_CONNECT_FAILED, POOL_CONNECT_TIMEOUT, POOL_ALL_REPLICAS_DOWN, POOL_NO_PRIMARY, POOL_BANNED, POOL_CHECKOUT_ABORTED
+   * @throws (or rejects with) POOL_CHECKOUT_TIMEOUT, POOL_OFFLINE, POOL_CONNECT_FAILED, POOL_CONNECT_TIMEOUT, POOL_ALL_REPLICAS_DOWN, POOL_NO_PRIMARY, POOL_BANNED, POOL_HOLDERS_DEADLOCK, POOL_CHECKOUT_ABORTED
    */
   checkout(
     shard: number,

@@ -13,6 +13,7 @@ import type { ServerConnection } from '../server/server-connection.js'
 import { Balancer } from './balancer.js'
 import { primaryAmong, readersAmong } from './choose-hosts.js'
 import type { PoolDefinition, ReadWriteStrategy } from './definition.js'
+import { endWait, youngestOfCycle } from './holder-cycles.js'
 import type { CheckoutRequest } from './pool-types.js'
 import type { HostRoles } from './roles.js'
 import type { ServerPool } from './server-pool.js'
@@ -102,7 +103,7 @@ export class UserPools implements ShardPools {
       throw engineError('POOL_NO_SUCH_SHARD', { database, shard, last: this.shardCount - 1 })
     }
     const order = this.#candidates(hosts, role)
-    const atOnce = order[0]?.pool.tryCheckout(options.holdsServers)
+    const atOnce = order[0]?.pool.tryCheckout(options.holdsServers, options.owner)
     if (atOnce) return atOnce
     const installed = this.#installed
     const untilMs = this.#environment.clock.monotonicMs() + checkoutTimeoutOf(hosts)
@@ -173,7 +174,10 @@ export class UserPools implements ShardPools {
         })
       : undefined
     try {
-      return await pool.pool.checkout(this.#requestAt(attempt, moved.signal, isAutoPrimary))
+      const request = this.#requestAt(attempt, moved.signal, isAutoPrimary)
+      const waiting = pool.pool.checkout(request)
+      if (request.isHolder) this.#breakCycle()
+      return await waiting
     } catch (error) {
       if (moved.signal.aborted && attempt.options.signal?.aborted !== true) return undefined
       await this.#afterFailure(pool, attempt, toEngineError(error))
@@ -202,14 +206,23 @@ export class UserPools implements ShardPools {
   }
 
   #requestAt(attempt: Attempt, moved: AbortSignal, isAutoPrimary: boolean): CheckoutRequest {
-    const { signal, holdsServers = false } = attempt.options
-    if (!isAutoPrimary) return { isHolder: holdsServers, ...(signal ? { signal } : {}) }
+    const { signal, owner, holdsServers: isHolder = false } = attempt.options
+    const who = { isHolder, ...(owner ? { owner } : {}) }
+    if (!isAutoPrimary) return { ...who, ...(signal ? { signal } : {}) }
     const leftMs = attempt.untilMs - this.#environment.clock.monotonicMs()
     return {
-      isHolder: holdsServers,
+      ...who,
       timeoutMs: Math.max(1, leftMs),
       signal: signal ? AbortSignal.any([signal, moved]) : moved,
     }
+  }
+
+  /** Transactions over several shards that wait for each other would wait until their time is over: the youngest gives way. */
+  #breakCycle(): void {
+    const pools = this.#installed.shards.flat()
+    const youngest = youngestOfCycle(pools.map(({ pool }) => pool.standing))
+    if (!youngest) return
+    endWait(youngest, engineError('POOL_HOLDERS_DEADLOCK', { database: this.definition.database }))
   }
 
   #hostsOf(shard: number): readonly ServerPool[] {

@@ -4,10 +4,12 @@
  */
 import type { Clock, Timer } from '../base/clock.js'
 import { engineError } from '../errors/engine-error.js'
+import type { CheckoutRequest, Owner } from './pool-types.js'
 
 export interface Waiter<C> {
   /** Already holds a resource of another pool. */
   readonly isHolder: boolean
+  readonly owner: Owner | undefined
   readonly sinceMs: number
   readonly resolve: (checkout: C) => void
   readonly reject: (error: unknown) => void
@@ -102,6 +104,11 @@ export class WaitQueue<C> {
     return waiter
   }
 
+  /** Those who already hold a resource of another pool, in order. */
+  *waitingHolders(): Iterable<Waiter<C>> {
+    for (let next = this.#holders.head; next; next = next.next) yield next
+  }
+
   /** Takes out all, in order. */
   takeAll(): Waiter<C>[] {
     const all: Waiter<C>[] = []
@@ -125,10 +132,9 @@ export function settle<C>(waiter: Waiter<C>): boolean {
 
 export interface WaitOptions<C> {
   readonly clock: Clock
-  readonly isHolder: boolean
-  /** Number.MAX_SAFE_INTEGER or more: for ever. */
+  readonly request: CheckoutRequest
+  /** When the request has none. Number.MAX_SAFE_INTEGER or more: for ever. */
   readonly timeoutMs: number
-  readonly signal?: AbortSignal
   resolve(checkout: C): void
   reject(error: unknown): void
   /** The error of a wait that took too long. */
@@ -137,9 +143,10 @@ export interface WaitOptions<C> {
 
 /** A wait that ends itself when its time is over or its signal aborts; the caller puts it into a queue. */
 export function startWait<C>(options: WaitOptions<C>): Waiter<C> {
-  const { clock, timeoutMs, signal, isHolder, resolve, reject } = options
+  const { clock, request, resolve, reject } = options
+  const { signal, isHolder = false, owner, timeoutMs = options.timeoutMs } = request
   const sinceMs = clock.monotonicMs()
-  const waiter: Waiter<C> = { isHolder, sinceMs, resolve, reject, isSettled: false }
+  const waiter: Waiter<C> = { isHolder, owner, sinceMs, resolve, reject, isSettled: false }
   const fail = (makeError: () => Error) => {
     if (!settle(waiter)) return
     waiter.queue?.remove(waiter)

@@ -76,6 +76,13 @@ export const poolErrors = {
     hint: 'SHOW CLIENTS says who keeps a server and why; end those clients, or PAUSE first, and RELOAD again',
     retry: 'safe',
   },
+  POOL_HOLDERS_DEADLOCK: {
+    sqlstate: '40001',
+    message:
+      'transactions over several shards of database "{database}" wait for each other\'s server connections',
+    hint: 'nothing of this transaction was committed; run it again, or raise default_pool_size',
+    retry: 'safe',
+  },
   POOL_SUPERSEDED: {
     sqlstate: '57P01',
     message: 'the server at {address} was replaced as primary while the client worked on it',

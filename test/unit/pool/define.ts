@@ -31,6 +31,8 @@ export function definePool(
     strategy: 'round_robin',
     readWriteSplit: 'include_primary',
     readWriteStrategy: 'conservative',
+    maxDbConnections: Number.POSITIVE_INFINITY,
+    maxUserConnections: Number.POSITIVE_INFINITY,
     connect: { timeoutMs: 2000, attempts: 1, attemptDelayMs: 0 },
     health: {
       idleCheckIntervalMs: 30_000,

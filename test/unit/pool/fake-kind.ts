@@ -94,6 +94,8 @@ export const fakeLimits: PoolLimits = {
   minSize: 0,
   maxSize: 3,
   reservedForHolders: 0,
+  reserveSize: 0,
+  reserveAfterMs: 1000,
   checkoutTimeoutMs: 5000,
   lifetimeMs: 86_400_000,
   lifetimeJitterMs: 0,

@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest'
+import type { ServerCheckout } from '../../../src/pool/shard-pools.js'
+import type { UserPools } from '../../../src/pool/user-pools.js'
+import { settled } from '../../support/fake-clock.js'
+import { defineHost, definePool } from './define.js'
+import { start } from './fake-hosts.js'
+
+/** Two or more shards with pools of one. */
+function shards(count: number, maxSize = 1) {
+  const all = start([defineHost({ port: 1 })])
+  const hosts = Array.from({ length: count }, (_, shard) => [
+    defineHost({ port: shard + 1, limits: { maxSize, reservedForHolders: maxSize > 1 ? 1 : 0 } }),
+  ])
+  all.pools.apply([definePool(hosts, { user: 'two' })])
+  return { ...all, user: all.pools.shardPools('two', 'app') as UserPools }
+}
+
+/** One client: takes servers one after the other. */
+function client(user: UserPools, order: number) {
+  const owner = { order }
+  const held: ServerCheckout[] = []
+  return {
+    held,
+    async take(shard: number) {
+      const holdsServers = held.length > 0
+      const got = await user.checkout(shard, 'primary', { owner, holdsServers })
+      held.push(got)
+      return got
+    },
+  }
+}
+
+const outcomeOf = (promise: Promise<unknown>) => {
+  const outcome: { value?: unknown; error?: unknown } = {}
+  promise.then(
+    (value) => {
+      outcome.value = value
+    },
+    (error: unknown) => {
+      outcome.error = error
+    },
+  )
+  return outcome
+}
+
+describe('transactions that wait for each other (hard-parts §3.4)', () => {
+  it('two: the youngest fails at once with 40001, the other goes on when it has let go', async () => {
+    const { user } = shards(2)
+    const [old, young] = [client(user, 1), client(user, 2)]
+    await old.take(0)
+    await young.take(1)
+    const waiting = outcomeOf(old.take(1))
+    await settled()
+    expect(waiting).toEqual({})
+    const failing = outcomeOf(young.take(0))
+    await settled()
+    expect(failing.error).toMatchObject({ code: 'POOL_HOLDERS_DEADLOCK', sqlstate: '40001' })
+    young.held[0]!.release()
+    await settled()
+    expect(waiting.value).toBeDefined()
+  })
+
+  it('the youngest gives way also when an older one closes the circle, and over three shards', async () => {
+    const { user } = shards(3)
+    const clients = [client(user, 3), client(user, 1), client(user, 2)]
+    for (const [shard, one] of clients.entries()) await one.take(shard)
+    const outcomes = clients.map((one, shard) => outcomeOf(one.take((shard + 1) % 3)))
+    await settled()
+    expect(outcomes[0]!.error).toMatchObject({ code: 'POOL_HOLDERS_DEADLOCK' })
+    clients[0]!.held[0]!.release()
+    await settled()
+    expect(outcomes[2]!.value).toBeDefined()
+    expect(outcomes[1]).toEqual({})
+  })
+
+  it('nobody fails while one of those who hold can go on', async () => {
+    const { user } = shards(2)
+    const [busy, waiter] = [client(user, 1), client(user, 2)]
+    await busy.take(0)
+    await waiter.take(1)
+    const waiting = outcomeOf(waiter.take(0))
+    await settled()
+    expect(waiting).toEqual({})
+    busy.held[0]!.release()
+    await settled()
+    expect(waiting.value).toBeDefined()
+  })
+
+  it('with pools of two one slot is kept for those that hold, who go ahead of the others', async () => {
+    const { user } = shards(2, 2)
+    const [first, second] = [client(user, 1), client(user, 2)]
+    await first.take(0)
+    await second.take(1)
+    const outsider = outcomeOf(client(user, 3).take(1))
+    await settled()
+    expect(outsider).toEqual({})
+    await first.take(1)
+    await second.take(0)
+    expect(first.held).toHaveLength(2)
+    expect(second.held).toHaveLength(2)
+  })
+})
