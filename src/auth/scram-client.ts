@@ -14,7 +14,22 @@ import {
   SCRAM_SHA_256,
   SCRAM_SHA_256_PLUS,
 } from './scram-message.js'
-import { fromBase64, hmac, SCRAM_ITERATIONS_MAX, scramKeys } from './scram-verifier.js'
+import {
+  fromBase64,
+  hmac,
+  SCRAM_ITERATIONS_MAX,
+  type ScramKeys,
+  scramKeys,
+  sha256,
+} from './scram-verifier.js'
+
+/** Keys that stand for a password with the verifier that they were derived for, and no other. */
+export interface ScramSecretKeys {
+  readonly clientKey: Buffer
+  readonly serverKey: Buffer
+  readonly salt: Buffer
+  readonly iterations: number
+}
 
 export interface ScramClientOptions {
   /** With it SCRAM-SHA-256-PLUS is spoken. */
@@ -25,7 +40,7 @@ export interface ScramClientOptions {
 }
 
 export class ScramClient {
-  readonly #password: string
+  readonly #secret: string | ScramSecretKeys
   readonly #options: ScramClientOptions
   readonly #gs2Header: string
   readonly #nonce: string
@@ -33,8 +48,9 @@ export class ScramClient {
   #serverSignature: Buffer | undefined
   #finished = false
 
-  constructor(password: string, options: ScramClientOptions = {}) {
-    this.#password = password
+  /** `secret` is a password, or the keys that a client's own exchange has shown. */
+  constructor(secret: string | ScramSecretKeys, options: ScramClientOptions = {}) {
+    this.#secret = secret
     this.#options = options
     this.#gs2Header = options.channelBinding
       ? `p=${options.channelBinding.type},,`
@@ -77,7 +93,7 @@ export class ScramClient {
     const iterations = /^\d{1,8}$/.test(iterationText) ? Number(iterationText) : 0
     if (iterations < 1 || iterations > SCRAM_ITERATIONS_MAX) malformed('bad iteration count')
 
-    const keys = await scramKeys(this.#password, salt, iterations)
+    const keys = await this.#keys(salt, iterations)
     const bound = Buffer.concat([
       Buffer.from(this.#gs2Header),
       this.#options.channelBinding?.bytes ?? Buffer.alloc(0),
@@ -87,6 +103,16 @@ export class ScramClient {
     const proof = xor(keys.clientKey, hmac(keys.storedKey, this.#authMessage))
     this.#serverSignature = hmac(keys.serverKey, this.#authMessage)
     return Buffer.from(`${withoutProof},p=${proof.toString('base64')}`)
+  }
+
+  async #keys(salt: Buffer, iterations: number): Promise<ScramKeys> {
+    const secret = this.#secret
+    if (typeof secret === 'string') return await scramKeys(secret, salt, iterations)
+    if (!secret.salt.equals(salt) || secret.iterations !== iterations) {
+      throw engineError('AUTH_KEYS_FOREIGN')
+    }
+    const { clientKey, serverKey } = secret
+    return { clientKey, serverKey, storedKey: sha256(clientKey) }
   }
 
   /** Takes server-final-message. @throws AUTH_SERVER_UNPROVED, AUTH_SCRAM_MALFORMED */

@@ -6,7 +6,7 @@
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { engineError } from '../errors/engine-error.js'
-import { xor } from './scram-client.js'
+import { type ScramSecretKeys, xor } from './scram-client.js'
 import {
   AttributeReader,
   type ChannelBinding,
@@ -49,12 +49,18 @@ export class ScramServer {
   #clientFirstBare = ''
   #serverFirst = ''
   #nonce = ''
+  #proved: ScramSecretKeys | undefined
 
   constructor(options: ScramServerOptions) {
     this.#options = options
     const accepted = verifiersOf(options)
     this.#isMock = accepted.length === 0
     this.#verifiers = this.#isMock ? [mockVerifier(options)] : accepted
+  }
+
+  /** After a successful `final`: what the client has shown, with which one may log in elsewhere by the same verifier. */
+  get proved(): ScramSecretKeys | undefined {
+    return this.#proved
   }
 
   /** Takes client-first-message, gives server-first-message. @throws AUTH_SCRAM_MALFORMED, AUTH_SCRAM_UNSUPPORTED */
@@ -103,6 +109,9 @@ export class ScramServer {
     const matching = this.#verifiers.filter((one) => proves(one, authMessage, proof))
     const verifier = matching[0]
     if (this.#isMock || !verifier) throw engineError('AUTH_FAILED', { user: this.#options.user })
+    const { salt, iterations, serverKey, storedKey } = verifier
+    const clientKey = xor(proof, hmac(storedKey, authMessage))
+    this.#proved = { clientKey, serverKey, salt, iterations }
     return Buffer.from(`v=${hmac(verifier.serverKey, authMessage).toString('base64')}`)
   }
 

@@ -36,6 +36,16 @@ function checkTlsPair(
     problems.error(generalPlace(scope, key), `${key} needs ${certificate}`)
 }
 
+/** What begins with a handshake cannot go on without one. */
+function checkNegotiation(scope: CheckScope): void {
+  const { tlsServerNegotiation, tlsVerify } = scope.general
+  if (tlsServerNegotiation === 'direct' && tlsVerify === 'prefer')
+    scope.problems.error(
+      generalPlace(scope, 'tls_server_negotiation'),
+      'tls_server_negotiation = "direct" needs tls_verify = "verify_ca" or "verify_full"',
+    )
+}
+
 function checkTls(scope: CheckScope): void {
   const { general, problems } = scope
   checkTlsPair(scope, 'tls_certificate', 'tls_private_key')
@@ -93,11 +103,6 @@ function checkRoles(scope: CheckScope): void {
       generalPlace(scope, 'read_write_split'),
       'read_write_split = "exclude_primary" without a replica: the primary takes the reads',
     )
-  if (roles.has('auto') && general.lsnCheckDelayMs === Number.POSITIVE_INFINITY)
-    problems.warn(
-      generalPlace(scope, 'lsn_check_delay'),
-      'role = "auto" needs lsn_check_delay, such as 0; roles are looked up once otherwise',
-    )
 }
 
 function checkSharded(scope: CheckScope): void {
@@ -141,6 +146,7 @@ function checkWorkers(scope: CheckScope): void {
 /** Runs all of them. */
 export function checkConfig(scope: CheckScope): void {
   checkTls(scope)
+  checkNegotiation(scope)
   checkParser(scope)
   checkRoles(scope)
   checkSharded(scope)

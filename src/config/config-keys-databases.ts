@@ -68,6 +68,11 @@ export const userKeys = {
     'Query with $1 = user name that returns name and verifier; the user runs it on shard 0.',
     { own: true },
   ),
+  max_user_client_connections: integer(
+    undefined,
+    'Instead of general.max_user_client_connections.',
+    { own: true, min: 1 },
+  ),
   identity: string(undefined, 'Name in the client certificate that lets this user in.'),
   tls_client_certificate_required: boolean(
     undefined,

@@ -5,6 +5,7 @@ import {
   duration,
   integer,
   oneOf,
+  path,
   string,
   strings,
   unlimited,
@@ -47,10 +48,19 @@ export const listenKeys = {
     own: true,
     min: 1,
   }),
+  max_user_client_connections: integer(
+    unlimited,
+    'Clients of one user at one time; more are refused with 53300.',
+    { own: true, min: 1 },
+  ),
   hba: strings(
     'Rules in the form of pg_hba.conf lines, first match wins; empty: auth_type for everybody.',
-    { own: true },
+    { own: true, takesEffect: 'new connections' },
   ),
+  hba_file: path('File with such rules, instead of hba.', {
+    own: true,
+    takesEffect: 'new connections',
+  }),
 } as const
 
 export const poolKeys = {
@@ -63,9 +73,19 @@ export const poolKeys = {
     'Extra server connections of a pool for clients that waited long.',
     { own: true },
   ),
+  reserve_pool_timeout: duration(
+    1_000,
+    'A client that has waited this long may have a connection of the reserve.',
+    { own: true },
+  ),
   max_db_connections: integer(
     unlimited,
     'Server connections at most to one host for one database, over all users.',
+    { own: true, min: 1 },
+  ),
+  max_user_connections: integer(
+    unlimited,
+    'Server connections at most of one user, over all databases and hosts.',
     { own: true, min: 1 },
   ),
   pooler_mode: oneOf(

@@ -9,6 +9,12 @@ export const securityKeys = {
   }),
   tls_private_key: path('Its private key.', { takesEffect: 'new connections' }),
   tls_client_required: boolean(false, 'Clients without TLS are refused (08004).', { env: null }),
+  tls_min_version: oneOf(
+    ['TLSv1.2', 'TLSv1.3'],
+    'TLSv1.2',
+    'Oldest version of TLS, with clients and with servers.',
+    { own: true, takesEffect: 'new connections' },
+  ),
   tls_client_ca_certificate: path('Authorities whose client certificates are accepted.', {
     takesEffect: 'new connections',
   }),
@@ -17,6 +23,18 @@ export const securityKeys = {
     'prefer',
     'TLS to the servers, and how much of their certificate is checked.',
     { takesEffect: 'new connections' },
+  ),
+  tls_server_negotiation: oneOf(
+    ['postgres', 'direct'],
+    'postgres',
+    'How TLS to the servers begins; direct saves a round trip and needs PostgreSQL 17 and tls_verify other than prefer.',
+    { own: true, takesEffect: 'new connections' },
+  ),
+  tls_server_channel_binding: oneOf(
+    ['disable', 'prefer', 'require'],
+    'prefer',
+    'SCRAM-SHA-256-PLUS towards the servers.',
+    { own: true, takesEffect: 'new connections' },
   ),
   tls_server_ca_certificate: path('Authorities of the servers.', {
     takesEffect: 'new connections',
@@ -33,6 +51,11 @@ export const securityKeys = {
     'disabled',
     'Users that are not in users.toml are let in with the password that the server accepts; without "plain" TLS is needed.',
     { takesEffect: 'new connections' },
+  ),
+  auth_query_ttl: duration(
+    30_000,
+    'How long a verifier found by auth_query, or a password that the server has accepted, is believed.',
+    { own: true, takesEffect: 'new connections' },
   ),
 } as const
 

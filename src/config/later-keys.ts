@@ -1,13 +1,8 @@
 /** Keys that are read and checked but do nothing yet; whoever writes one is told. A line goes when its effect comes. */
 export const laterKeys: ReadonlySet<string> = new Set([
-  'general.reserve_pool_size',
-  'general.max_db_connections',
   'general.client_connection_recovery',
   'general.healthcheck_port',
   'general.require_healthcheck_on_discovery',
-  'general.ban_replica_lag',
-  'general.ban_replica_lag_bytes',
-  'general.read_write_strategy',
   'general.dns_ttl',
   'general.prepared_statements_ttl',
   'general.prepared_statements_ttl_jitter',
@@ -56,7 +51,6 @@ export const laterKeys: ReadonlySet<string> = new Set([
   'general.web_host',
   'general.mirror_queue',
   'general.mirror_exposure',
-  'general.lsn_check_delay',
   'general.query_parser',
   'general.query_parser_enabled',
   'query_parsers.level',
@@ -70,7 +64,6 @@ export const laterKeys: ReadonlySet<string> = new Set([
   'mirroring.*',
   'otel.*',
   'ha_groups.*',
-  'tcp.time',
 ])
 
 /**
@@ -78,20 +71,12 @@ export const laterKeys: ReadonlySet<string> = new Set([
  * or the user could not get in at all.
  */
 export const refusedKeys: ReadonlySet<string> = new Set([
-  'general.hba',
-  'general.passthrough_auth',
-  'general.tls_client_ca_certificate',
   'general.read_your_writes',
   'general.cross_shard_disabled',
   'multi_tenant.column',
-  'vault.*',
   'function_routes.*',
   'rewrite.primary_key',
-  'users.identity',
-  'users.tls_client_certificate_required',
-  'users.auth_query',
   'users.vault_path',
-  'users.server_vault_path',
   'users.replication_sharding',
   'users.cross_shard_disabled',
 ])

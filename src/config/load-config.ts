@@ -15,6 +15,7 @@ import {
   compileMirroring,
   ownDefaults,
 } from './compile-general.js'
+import { compileHba } from './compile-hba.js'
 import { compileSharding } from './compile-sharding.js'
 import { compileUsers } from './compile-users.js'
 import {
@@ -76,6 +77,7 @@ function compile(
   const sharding = compileSharding(databases, entriesOf, problems)
   const databaseOptions = compileDatabaseOptions(databases, general, entriesOf)
   const users = compileUsers(entriesOf('users'), { general, databases, problems })
+  const hba = compileHba(general, entriesOf('general').at(-1), problems)
   const admin = compileAdmin(entriesOf('admin'), databases, problems)
   const mirroring = compileMirroring(entriesOf('mirroring'), general, databases, problems)
   checkConfig({ general, databases, databaseOptions, sharding, entriesOf, problems })
@@ -89,6 +91,7 @@ function compile(
     sharding,
     users,
     admin,
+    hba,
     rewrite: withDefaults(rewriteKeys, written('rewrite') ?? {}),
     tcp: withDefaults(tcpKeys, written('tcp') ?? {}),
     replication: withDefaults(replicationKeys, written('replication') ?? {}),

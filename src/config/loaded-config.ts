@@ -1,4 +1,5 @@
 /** What `loadConfig` returns: plain frozen values, handed down from the top. Secrets are in here; `show-config.ts` hides them. */
+import type { HbaRule } from '../auth/hba.js'
 import type { ShardingConfig } from '../sharding/sharded-table.js'
 import type { DatabaseTopology, PoolOverrides } from '../topology/topology.js'
 import type {
@@ -31,6 +32,7 @@ export interface User extends PoolOverrides {
   /** general.authType unless the user has its own. */
   readonly authType: AuthType
   readonly authQuery?: string
+  readonly maxUserClientConnections?: number
   /** Name in the client certificate. */
   readonly identity?: string
   readonly clientCertificateRequired: boolean
@@ -107,6 +109,8 @@ export interface LoadedConfig {
   readonly sharding: ReadonlyMap<string, ShardingConfig>
   readonly users: readonly User[]
   readonly admin: AdminConfig
+  /** Absent: no rules are written. */
+  readonly hba?: readonly HbaRule[]
   readonly rewrite: RewriteConfig
   readonly tcp: TcpConfig
   readonly replication: ReplicationConfig

@@ -5,6 +5,7 @@
 import type { Socket } from 'node:net'
 import { systemClock, type Timer } from '../base/clock.js'
 import { isShared, noteHeld, type ReadBuffer } from './read-buffer.js'
+import type { TlsFacts } from './tls-facts.js'
 
 export interface ByteSocket {
   /** Each read. The chunk is borrowed: its memory is reused after the call returns. Reading starts when this is first set. */
@@ -31,6 +32,8 @@ export interface ByteSocket {
   readonly remoteAddress: string
   readonly remotePort: number
   readonly encrypted: boolean
+  /** Of an encrypted one. */
+  readonly tls?: TlsFacts
 }
 
 /** Queue length from which `write` says false. */
@@ -39,6 +42,7 @@ export const WRITE_HIGH_WATER_BYTES = 65_536
 const LINGER_MS = 5000
 
 export const LOCAL_ADDRESS = '[local]'
+const GONE_ADDRESS = '[gone]'
 
 const ignore = (): void => undefined
 
@@ -65,12 +69,12 @@ export class NodeByteSocket implements ByteSocket {
   #closeWaits = false
   #remoteAddress: string = LOCAL_ADDRESS
   #remotePort = 0
-  readonly #encrypted: boolean
+  readonly tls?: TlsFacts
 
   /** `reader` when the socket reads through `onread` (see `onReadOf`); else its 'data' events are used. */
-  constructor(options: { reader?: ReadBuffer; encrypted?: boolean } = {}) {
+  constructor(options: { reader?: ReadBuffer; tls?: TlsFacts } = {}) {
     this.#reader = options.reader
-    this.#encrypted = options.encrypted ?? false
+    if (options.tls) this.tls = options.tls
   }
 
   /** The `onread` option for a net.Socket that belongs to this one. */
@@ -89,7 +93,9 @@ export class NodeByteSocket implements ByteSocket {
   /** Binds the Node socket, connected and paused. Called once. */
   attach(socket: Socket): void {
     this.#socket = socket
-    this.#remoteAddress = socket.remoteAddress ?? LOCAL_ADDRESS
+    // A TCP peer that has gone already has no address any more; it must not pass for a local one.
+    const isTcp = socket.localAddress !== undefined
+    this.#remoteAddress = socket.remoteAddress ?? (isTcp ? GONE_ADDRESS : LOCAL_ADDRESS)
     this.#remotePort = socket.remotePort ?? 0
     if (!this.#reader) socket.on('data', this.#onData)
     socket.pause()
@@ -101,14 +107,18 @@ export class NodeByteSocket implements ByteSocket {
     if (this.#onChunk && !this.#paused) socket.resume()
   }
 
-  /** Takes the Node socket away, paused; this object is then dead and calls nothing any more. */
-  detach(): Socket | undefined {
+  /**
+   * Takes the Node socket away, paused; this object is then dead and calls nothing any more. The new owner reads `back`
+   * again, and what came behind it.
+   */
+  detach(back?: Buffer): Socket | undefined {
     const socket = this.#socket
     if (!socket || this.#closed) return undefined
     // Bytes read but not delivered would be lost to the new owner; before a TLS handshake they are an attack.
-    if (this.#kept) this.destroy()
+    if (this.#kept && !back) this.destroy()
     if (socket.destroyed) return undefined
     socket.pause()
+    if (back) socket.unshift(this.#kept ? Buffer.concat([back, this.#kept]) : back)
     socket.off('data', this.#onData)
     socket.off('error', this.#onError)
     socket.off('drain', this.#onDrainEvent)
@@ -143,7 +153,7 @@ export class NodeByteSocket implements ByteSocket {
   }
 
   get encrypted(): boolean {
-    return this.#encrypted
+    return this.tls !== undefined
   }
 
   write(buffer: Buffer): boolean {

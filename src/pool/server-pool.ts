@@ -247,6 +247,16 @@ export class ServerPool {
     return this.pool.owns(server)
   }
 
+  /** Why its callers wait, for people. */
+  whyWaiting(): string {
+    const { isPaused, opening, lent, total } = this.pool.snapshot()
+    if (isPaused) return 'the pool is paused'
+    if (opening > 0) return `a server of ${this.address} is being opened`
+    if (total < this.host.limits.maxSize)
+      return `${this.address} cannot be reached, or a limit over several pools is reached`
+    return `all ${lent} servers of ${this.address} are in use`
+  }
+
   /** Another host is the primary now: whoever still works here must not commit. */
   cutOff(): void {
     const { address } = this

@@ -34,6 +34,8 @@ export interface ShardPools {
     role: 'primary' | 'any',
     options?: ServerCheckoutOptions,
   ): ServerCheckout | Promise<ServerCheckout>
+  /** What a caller that waits for a server waits for, for people. */
+  whyWaiting(shard: number, role: 'primary' | 'any'): string
   /** `server` refused a write because it is a replica (25006): whether its host is still the primary is asked now. */
   wasReadOnly(shard: number, server: ServerConnection): void
 }

@@ -4,9 +4,6 @@ import { addFigures, newFigures } from '../session/client-figures.js'
 import type { ClientFigures, ClientHandle, ClientIdentity } from '../session/environment.js'
 import { ProcessIds } from './fleet.js'
 
-/** Protocol 3.0; together with the random process id 63 bits to guess. */
-const CANCEL_KEY_BYTES = 4
-
 interface Registered {
   readonly id: number
   readonly processId: number
@@ -24,6 +21,8 @@ export class ClientRegistry {
   readonly #byProcess = new Map<number, Registered>()
   readonly #gone = new Map<string, Usage>()
   readonly #processIds: ProcessIds
+  /** Clients of each user, without those of the console. */
+  readonly #byUser = new Map<string, number>()
   #nextId = 1
   #consoles = 0
   #loggingIn = 0
@@ -62,13 +61,20 @@ export class ClientRegistry {
     this.#loggingIn--
   }
 
-  register(client: ClientHandle, isConsole: boolean): ClientIdentity {
+  /** Clients of a user, without those of the console. */
+  countOf(user: string): number {
+    return this.#byUser.get(user) ?? 0
+  }
+
+  /** A key of 4 bytes (all that protocol 3.0 has room for) leaves 63 bits to guess, with the random process id. */
+  register(client: ClientHandle, isConsole: boolean, cancelKeyBytes = 4): ClientIdentity {
     let processId = this.#processIds.make()
     while (this.#byProcess.has(processId)) processId = this.#processIds.make()
-    const key = randomBytes(CANCEL_KEY_BYTES)
+    const key = randomBytes(cancelKeyBytes)
     const registered = { id: this.#nextId++, processId, key, client, isConsole }
     this.#byProcess.set(processId, registered)
     if (isConsole) this.#consoles++
+    else this.#byUser.set(client.user, this.countOf(client.user) + 1)
     return {
       id: registered.id,
       processId,
@@ -103,7 +109,12 @@ export class ClientRegistry {
   #leave(registered: Registered): void {
     if (!this.#byProcess.delete(registered.processId)) return
     if (registered.isConsole) this.#consoles--
-    else addTo(this.#gone, registered.client)
+    else {
+      addTo(this.#gone, registered.client)
+      const left = this.countOf(registered.client.user) - 1
+      if (left > 0) this.#byUser.set(registered.client.user, left)
+      else this.#byUser.delete(registered.client.user)
+    }
     if (this.size === 0) for (const tell of this.#whenEmpty.splice(0)) tell()
   }
 }

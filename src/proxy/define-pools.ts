@@ -1,28 +1,62 @@
 /** From a loaded configuration to definitions of pools: one for each user and database. Reads certificate files; opens no connection. */
-import { readFileSync } from 'node:fs'
 import type { GeneralConfig, LoadedConfig, User } from '../config/loaded-config.js'
 import { type PoolSettings, poolSettings } from '../config/pool-settings.js'
 import { engineError } from '../errors/engine-error.js'
-import type { BalancingStrategy } from '../pool/balancer.js'
 import type { HostDefinition, PoolDefinition } from '../pool/definition.js'
-import type { ServerTarget } from '../server/server-target.js'
+import type { LoginProof } from '../session/login-rules.js'
 import type { DatabaseTopology, Host } from '../topology/topology.js'
+import {
+  configuredLogin,
+  guestLogin,
+  type LoginOf,
+  type ProtectionOf,
+  protectionOf,
+} from './server-login.js'
 
-/** @throws PROXY_NOT_YET, FILE_MISSING */
+/** @throws FILE_MISSING, NET_TLS_MATERIAL */
 export function definePools(config: LoadedConfig): PoolDefinition[] {
-  const tls = tlsToServers(config.general)
+  const how = { login: configuredLogin, protection: protectionOf(config.general) }
   return config.databases.flatMap((database) => {
     // Of several entries of one user the first that names the database counts, as at login.
     const users = new Map<string, User>()
     for (const user of config.users)
       if (user.databases.includes(database.name) && !users.has(user.name))
         users.set(user.name, user)
+    for (const user of users.values()) if (isGuest(config, user)) users.delete(user.name)
     const layout = layoutOf(config, database.name)
     return [...users.values()].map((user) => ({
-      ...definePool(config.general, database, user, tls),
+      ...definePool(config.general, database, user, how),
       layout,
     }))
   })
+}
+
+/** Without a secret in users.toml the servers judge the client's own, and its pools come with it. */
+function isGuest({ general }: LoadedConfig, user: User): boolean {
+  const { passwords, passwordHash, serverPassword, identity, authType, serverAuth } = user
+  if (general.passthroughAuth === 'disabled' || authType === 'trust') return false
+  const secrets = [passwordHash, serverPassword, identity, passwords[0]]
+  return serverAuth === 'password' && secrets.every((secret) => secret === undefined)
+}
+
+/**
+ * The pools of a user who is not configured, by what it has proved. They keep no server that nobody uses.
+ * @throws FILE_MISSING, NET_TLS_MATERIAL
+ */
+export function defineGuestPool(
+  config: LoadedConfig,
+  database: string,
+  user: User,
+  proof: LoginProof,
+): PoolDefinition {
+  const topology = config.databases.find(({ name }) => name === database)
+  if (!topology) throw engineError('PROXY_NO_DATABASE', { database })
+  const how = { login: guestLogin(proof), protection: protectionOf(config.general) }
+  const definition = definePool(config.general, topology, user, how)
+  const shards = definition.shards.map(({ hosts }) => ({
+    hosts: hosts.map((host) => ({ ...host, limits: { ...host.limits, minSize: 0 } })),
+  }))
+  return { ...definition, shards, layout: layoutOf(config, database) }
 }
 
 /** Equal when the same keys live on the same shard numbers, and these on the same servers. */
@@ -38,20 +72,22 @@ export function layoutOf(config: LoadedConfig, database: string): string {
   return shards.length === 1 ? 'one shard' : JSON.stringify([places, sharding])
 }
 
-/** TLS for one host, or none. */
-type TlsOf = (host: Host) => ServerTarget['tls']
+interface HowToLogIn {
+  readonly login: LoginOf
+  readonly protection: ProtectionOf
+}
 
 function definePool(
   general: GeneralConfig,
   database: DatabaseTopology,
   user: User,
-  tls: TlsOf,
+  how: HowToLogIn,
 ): Omit<PoolDefinition, 'layout'> {
   const isSharded = database.shards.length > 1
   const shards = database.shards.map(({ hosts }) => ({
     hosts: hosts
       .filter((host) => !host.reshardingOnly)
-      .map((host) => defineHost(general, host, user, { isSharded, tls: tls(host) })),
+      .map((host) => defineHost(general, host, user, { isSharded, ...how })),
   }))
   const firstHost = database.shards[0]?.hosts[0]
   const mode = firstHost ? poolSettings(general, firstHost, user).mode : general.poolerMode
@@ -59,8 +95,11 @@ function definePool(
     user: user.name,
     database: database.name,
     shards,
-    strategy: strategyOf(general),
+    strategy: general.loadBalancingStrategy,
     readWriteSplit: general.readWriteSplit,
+    readWriteStrategy: general.readWriteStrategy,
+    maxDbConnections: general.maxDbConnections,
+    maxUserConnections: general.maxUserConnections,
     connect: {
       timeoutMs: general.connectTimeoutMs,
       attempts: general.connectAttempts,
@@ -71,30 +110,37 @@ function definePool(
       firstCheckDelayMs: general.idleHealthcheckDelayMs,
       banTimeoutMs: general.banTimeoutMs,
       checkTimeoutMs: general.healthcheckTimeoutMs,
+      banLagMs: general.banReplicaLagMs,
+      banLagBytes: general.banReplicaLagBytes,
     },
     roleCheckIntervalMs: general.lsnCheckIntervalMs,
-    watchesLag: general.lsnCheckDelayMs !== Number.POSITIVE_INFINITY,
+    lagCheckDelayMs: lagCheckDelayOf(general),
     poolerMode: mode,
   }
+}
+
+/** What bans lagging replicas must know how far they are, asked for or not. */
+function lagCheckDelayOf(general: GeneralConfig): number {
+  const { lsnCheckDelayMs, banReplicaLagMs, banReplicaLagBytes } = general
+  const isNeeded = Number.isFinite(banReplicaLagMs) || Number.isFinite(banReplicaLagBytes)
+  return isNeeded && !Number.isFinite(lsnCheckDelayMs) ? 0 : lsnCheckDelayMs
 }
 
 function defineHost(
   general: GeneralConfig,
   host: Host,
   user: User,
-  at: { isSharded: boolean; tls: ServerTarget['tls'] },
+  at: { isSharded: boolean } & HowToLogIn,
 ): HostDefinition {
   const settings = poolSettings(general, host, user)
-  const password = host.password ?? user.serverPassword ?? user.passwords[0]
   return {
     target: {
       host: host.host,
       port: host.port,
-      user: host.user ?? user.serverUser ?? user.name,
       database: host.database,
       parameters: startupParameters(settings),
-      ...(password === undefined ? {} : { password }),
-      ...(at.tls ? { tls: at.tls } : {}),
+      ...at.login(host, user),
+      ...at.protection(host),
     },
     role: host.role,
     weight: host.weight,
@@ -103,6 +149,8 @@ function defineHost(
       maxSize: settings.maxSize,
       // Only a transaction over several shards can wait while it holds.
       reservedForHolders: at.isSharded && settings.maxSize > 1 ? 1 : 0,
+      reserveSize: general.reservePoolSize,
+      reserveAfterMs: general.reservePoolTimeoutMs,
       checkoutTimeoutMs: general.checkoutTimeoutMs,
       lifetimeMs: settings.serverLifetimeMs,
       lifetimeJitterMs: settings.serverLifetimeJitterMs,
@@ -119,44 +167,5 @@ function startupParameters(settings: PoolSettings): Record<string, string> {
     ...(statementTimeoutMs === undefined ? {} : { statement_timeout: String(statementTimeoutMs) }),
     ...(lockTimeoutMs === undefined ? {} : { lock_timeout: String(lockTimeoutMs) }),
     ...(readOnly ? { default_transaction_read_only: 'on' } : {}),
-  }
-}
-
-function strategyOf(general: GeneralConfig): BalancingStrategy {
-  const { loadBalancingStrategy: strategy } = general
-  if (strategy !== 'best_response_time' && strategy !== 'server_affinity') return strategy
-  throw engineError('PROXY_NOT_YET', { what: `load_balancing_strategy = "${strategy}"` })
-}
-
-/** TLS towards the servers as `tls_verify` says; never over a Unix socket. */
-function tlsToServers(general: GeneralConfig): TlsOf {
-  const { tlsVerify } = general
-  if (tlsVerify === 'disabled') return () => undefined
-  const files = {
-    ...readInto('ca', general.tlsServerCaCertificate),
-    ...readInto('cert', general.tlsServerCertificate),
-    ...readInto('key', general.tlsServerPrivateKey),
-  }
-  const verify = { prefer: 'none', verify_ca: 'ca', verify_full: 'full' } as const
-  return (host) =>
-    host.host.startsWith('/')
-      ? undefined
-      : {
-          mode: tlsVerify === 'prefer' ? 'prefer' : 'require',
-          options: { host: host.host, verify: verify[tlsVerify], ...files },
-        }
-}
-
-function readInto<N extends string>(name: N, path: string | undefined): Partial<Record<N, Buffer>> {
-  return path === undefined ? {} : ({ [name]: readOrRefuse(path) } as Record<N, Buffer>)
-}
-
-/** @throws FILE_MISSING */
-export function readOrRefuse(path: string): Buffer {
-  try {
-    return readFileSync(path)
-  } catch (error) {
-    const reason = error instanceof Error ? error.message.replace(/,.*/, '') : String(error)
-    throw engineError('FILE_MISSING', { path, reason }, { cause: error })
   }
 }

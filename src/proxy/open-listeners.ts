@@ -2,6 +2,15 @@
 import type { LoadedConfig } from '../config/loaded-config.js'
 import type { Listener, ListenOptions } from '../net/listener.js'
 
+/** Of accepted and of opened sockets. */
+export function keepAliveOf(tcp: LoadedConfig['tcp']): {
+  readonly keepAlive: boolean
+  readonly keepAliveIdleMs?: number
+} {
+  const { keepalive: keepAlive, timeMs } = tcp
+  return timeMs === undefined ? { keepAlive } : { keepAlive, keepAliveIdleMs: timeMs }
+}
+
 /** What wins over the file. */
 export interface ListenAt {
   readonly host?: string
@@ -16,7 +25,7 @@ export async function openListeners(
 ): Promise<Listener[]> {
   const { host = general.host, port = general.port } = at
   const backlog = general.listenBacklog
-  const first = await open({ host, port, backlog, keepAlive: tcp.keepalive })
+  const first = await open({ host, port, backlog, ...keepAliveOf(tcp) })
   if (general.unixSocketDir === undefined) return [first]
   const path = `${general.unixSocketDir}/.s.PGSQL.${first.port}`
   return [first, await open({ path, backlog })]

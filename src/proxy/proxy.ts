@@ -14,17 +14,20 @@ import { type Listener, type ListenOptions, listen } from '../net/listener.js'
 import type { OpenServer } from '../pool/definition.js'
 import { Pools } from '../pool/pool-map.js'
 import type { SessionEnvironment } from '../session/environment.js'
+import { AuthQueries } from './auth-queries.js'
 import { Cancels } from './cancels.js'
 import { ClientRegistry } from './client-registry.js'
 import { makeControl } from './control.js'
 import { definePools, layoutOf } from './define-pools.js'
 import { alone, type Fleet, ProcessIds, type WorkerPlace } from './fleet.js'
+import { Guests } from './guests.js'
+import { type InForce, tlsToClients } from './in-force.js'
 import { DatabaseKnowledge, type KnowledgeSources } from './knowledge.js'
 import { ListenHubs } from './listen-hubs.js'
 import { drainMoved, prepareAll } from './move-shards.js'
 import { openListeners } from './open-listeners.js'
 import { refuseUnavailable } from './refuse-unavailable.js'
-import { type InForce, makeEnvironment, tlsToClients } from './session-environment.js'
+import { makeEnvironment } from './session-environment.js'
 import { checkShards } from './start-checks.js'
 import { TwoPhaseCommits } from './two-phase-commits.js'
 import { makeView } from './view.js'
@@ -244,7 +247,8 @@ class RunningProxy implements ServingProxy {
     for (const { client } of this.#clients.all()) {
       const isGone =
         !this.#environment.isAdminDatabase(client.database) &&
-        !this.#inForce.users.find(client.user, client.database)
+        !this.#inForce.users.find(client.user, client.database) &&
+        !this.#guests.find(client.user, client.database)
       if (isGone) client.end(false)
     }
   }
@@ -255,7 +259,7 @@ class RunningProxy implements ServingProxy {
    */
   async prepareReload(config: LoadedConfig): Promise<PreparedReload> {
     const next = this.#make(config)
-    const definitions = definePools(config)
+    const definitions = [...definePools(config), ...this.#guests.definitions(config, next)]
     const moved = this.#movedDatabases(config, next)
     const readings = await prepareAll(moved, config, definitions)
     const resume = await drainMoved(moved, this.#pools, this.#options.clock, config.general)
@@ -265,6 +269,8 @@ class RunningProxy implements ServingProxy {
         for (const [known, reading] of readings) known.install(reading)
         const before = this.#inForce
         this.#inForce = next
+        this.#guests.keepOnlyAllowed()
+        this.#authQueries.reset()
         this.#twoPhase.forget()
         for (const known of before.knowledge.values()) if (!this.#isKept(known)) known.close()
       } finally {

@@ -4,9 +4,8 @@ import { engineError } from '../errors/engine-error.js'
 
 /** @throws PROXY_NOT_YET */
 export function refuseUnavailable(config: LoadedConfig): void {
-  const { general, users } = config
+  const { users } = config
   const unavailable: readonly (readonly [boolean, string])[] = [
-    [general.passthroughAuth !== 'disabled', `passthrough_auth = "${general.passthroughAuth}"`],
     ...users.map(
       (user) => [user.serverAuth !== 'password', `server_auth = "${user.serverAuth}"`] as const,
     ),

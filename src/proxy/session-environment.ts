@@ -3,17 +3,16 @@ import type { AdminSession } from '../admin/admin-session.js'
 import { openAdminSession } from '../admin/admin-session.js'
 import type { ProxyControl } from '../admin/proxy-control.js'
 import type { ProxyView } from '../admin/proxy-view.js'
-import { secretsOf, type UserTable } from '../auth/user-table.js'
 import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import type { LoadedConfig, User } from '../config/loaded-config.js'
 import { engineError } from '../errors/engine-error.js'
 import type { PipelineLimits } from '../executor/pipeline/lane-owner.js'
 import { Pipelines } from '../executor/pipeline/pipelines.js'
-import type { TlsServerOptions } from '../net/tls-upgrade.js'
 import type { Pools } from '../pool/pool-map.js'
 import type { UserPools } from '../pool/user-pools.js'
-import type { DatabaseAccess, LoginRules, SessionEnvironment } from '../session/environment.js'
+import type { ClientHandle, DatabaseAccess, SessionEnvironment } from '../session/environment.js'
+import type { AuthQueries } from './auth-queries.js'
 import type { Cancels } from './cancels.js'
 import type { ClientRegistry } from './client-registry.js'
 import type { Guests } from './guests.js'
@@ -21,14 +20,6 @@ import type { InForce } from './in-force.js'
 import type { ListenHubs } from './listen-hubs.js'
 import { loginRulesFor } from './login-rules.js'
 import type { TwoPhaseCommits } from './two-phase-commits.js'
-
-/** The configuration in force and what was made of it; replaced whole. */
-export interface InForce {
-  readonly config: LoadedConfig
-  readonly users: UserTable<User>
-  readonly knowledge: ReadonlyMap<string, DatabaseKnowledge>
-  readonly tls: TlsServerOptions | undefined
-}
 
 export interface EnvironmentParts {
   readonly clock: Clock
@@ -42,6 +33,8 @@ export interface EnvironmentParts {
   readonly saltSecret?: Buffer
   /** Tells other workers that a statement changed the schema of a database. */
   readonly tellSchemaChanged?: (database: string) => void
+  readonly guests: Guests
+  readonly authQueries: AuthQueries
   inForce(): InForce
   isDraining(): boolean
   /** Absent: no transaction may write on several shards. */
@@ -75,11 +68,14 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       if (!clients.admit(limit)) throw engineError('PROXY_CLIENT_LIMIT', { limit })
       return () => clients.loggedIn()
     },
-    loginRules: (user, database) =>
-      isConsole(parts, database) ? consoleRules(parts, user) : loginRules(parts, user, database),
+    loginRules: (request) => loginRulesFor(parts, request),
     isAdminDatabase: (database) => isConsole(parts, database),
     access: (user, database) => access(parts, user, database),
-    register: (client) => clients.register(client, isConsole(parts, client.database)),
+    register: (client, cancelKeyBytes) => {
+      const isAdmin = isConsole(parts, client.database)
+      if (!isAdmin) assertUserLimit(parts, client)
+      return clients.register(client, isAdmin, cancelKeyBytes)
+    },
     cancelByKey: (processId, key) => parts.cancels.byKey(processId, key),
     ...(parts.saltSecret === undefined ? {} : { saltSecret: parts.saltSecret }),
     openAdmin: (client, send): AdminSession =>
@@ -89,7 +85,7 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
   function access(from: EnvironmentParts, user: string, database: string): DatabaseAccess {
     const { users, knowledge } = from.inForce()
     const known = knowledge.get(database)
-    const entry = users.find(user, database)
+    const entry = users.find(user, database) ?? from.guests.find(user, database)
     const shardPools = pools.shardPools(user, database)
     if (!known || !entry || !shardPools) throw engineError('PROXY_NO_DATABASE', { database })
     known.assertReady()
@@ -165,37 +161,10 @@ function pipelineLimits(general: () => LoadedConfig['general']): () => PipelineL
 const isConsole = (parts: EnvironmentParts, database: string): boolean =>
   parts.inForce().config.admin.names.includes(database)
 
-/** The console always asks for the password, whatever `auth_type` says; without one nobody gets in. */
-function consoleRules(parts: EnvironmentParts, user: string): LoginRules {
-  const { admin } = parts.inForce().config
-  const known = user === admin.user && admin.password !== undefined
-  return {
-    method: 'scram-sha-256',
-    secrets: known && admin.password !== undefined ? [admin.password] : [],
-    known,
-  }
-}
-
-function loginRules(parts: EnvironmentParts, user: string, database: string): LoginRules {
-  const { users, config } = parts.inForce()
-  const entry = users.find(user, database)
-  const method = methods[entry?.authType ?? config.general.authType] ?? 'scram-sha-256'
-  if (entry) return { method, secrets: secretsOf(entry), known: true }
-  if (config.databases.some(({ name }) => name === database)) {
-    return { method, secrets: [], known: false }
-  }
-  // As in PostgreSQL, only who has proved to be who it is learns that there is no such database.
-  const refusal = engineError('PROXY_NO_DATABASE', { database })
-  return { method, secrets: users.secretsAnywhere(user), known: false, refusal }
-}
-
-/** @throws FILE_MISSING */
-export function tlsToClients(config: LoadedConfig): TlsServerOptions | undefined {
-  const { tlsCertificate, tlsPrivateKey, tlsClientCaCertificate } = config.general
-  if (tlsCertificate === undefined || tlsPrivateKey === undefined) return undefined
-  return {
-    cert: readOrRefuse(tlsCertificate),
-    key: readOrRefuse(tlsPrivateKey),
-    ...(tlsClientCaCertificate === undefined ? {} : { ca: readOrRefuse(tlsClientCaCertificate) }),
-  }
+/** After its login, so that nobody hears of limits who has not proved to be the user. @throws AUTH_USER_LIMIT */
+function assertUserLimit(parts: EnvironmentParts, { user, database }: ClientHandle): void {
+  const { config, users } = parts.inForce()
+  const limit =
+    users.find(user, database)?.maxUserClientConnections ?? config.general.maxUserClientConnections
+  if (parts.clients.countOf(user) >= limit) throw engineError('AUTH_USER_LIMIT', { user, limit })
 }

@@ -6,6 +6,7 @@ import { openQueryPlanner } from '../routing/query-planner.js'
 import { openServer } from '../server/open-server.js'
 import { acceptClient } from '../session/accept-client.js'
 import type { Fleet } from './fleet.js'
+import { keepAliveOf } from './open-listeners.js'
 import { type ServingProxy, startProxy } from './proxy.js'
 import { traceClients } from './trace-clients.js'
 
@@ -43,7 +44,11 @@ export function startServing(options: ServingOptions): Promise<ServingProxy> {
     clock: systemClock,
     random: Math.random,
     openServer: (target, how) =>
-      openServer(target, { ...how, preparedLimit: general().preparedStatementsLimit }),
+      openServer(target, {
+        ...how,
+        ...keepAliveOf(config.newest.tcp),
+        preparedLimit: general().preparedStatementsLimit,
+      }),
     knowledge: {
       makePlanner: (sharding, catalog) =>
         openQueryPlanner({

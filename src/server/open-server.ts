@@ -8,15 +8,15 @@ import { deferred } from '../base/deferred.js'
 import { type EngineError, engineError } from '../errors/engine-error.js'
 import type { ByteSocket } from '../net/byte-socket.js'
 import { connectSocket } from '../net/connect.js'
-import { upgradeToTlsClient } from '../net/tls-upgrade.js'
 import { FrameReader } from '../wire/frame-reader.js'
 import { FrameWriter } from '../wire/frame-writer.js'
-import { backend, PROTOCOL_3_0, SSL_REQUEST_CODE } from '../wire/tags.js'
+import { backend, PROTOCOL_3_0 } from '../wire/tags.js'
+import { encrypt } from './encrypt.js'
 import { PasswordAnswers } from './password-answers.js'
 import { readCString } from './read-cstring.js'
 import { ServerConnection } from './server-connection.js'
 import { serverErrorOf } from './server-error.js'
-import { type ServerTarget, socketAddress } from './server-target.js'
+import { type CredentialSource, type ServerTarget, socketAddress } from './server-target.js'
 
 export interface OpenServerOptions {
   /** For the whole of it: connect, TLS, login. */
@@ -24,21 +24,28 @@ export interface OpenServerOptions {
   readonly signal?: AbortSignal
   /** `prepared_statements_limit`. */
   readonly preparedLimit?: number
+  /** Default true. */
+  readonly keepAlive?: boolean
+  readonly keepAliveIdleMs?: number
 }
 
 const DEFAULT_PREPARED_LIMIT = 5000
 
 /**
  * @throws NET_CONNECT_FAILED, NET_CONNECT_TIMEOUT, the server's own FATAL, SERVER_START_TIMEOUT, SERVER_LOST,
- *   SERVER_NO_PASSWORD, SERVER_AUTH_UNKNOWN, AUTH_*
+ *   SERVER_NO_PASSWORD, SERVER_AUTH_UNKNOWN, SERVER_CREDENTIALS_FAILED, AUTH_*
  */
 export async function openServer(
-  target: ServerTarget,
+  wanted: ServerTarget,
   options: OpenServerOptions = {},
 ): Promise<ServerConnection> {
+  const target = wanted.credentials ? await withCredentials(wanted, wanted.credentials) : wanted
+  const { timeoutMs, signal, keepAlive, keepAliveIdleMs } = options
   const socket = await connectSocket(socketAddress(target), {
-    ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
-    ...(options.signal === undefined ? {} : { signal: options.signal }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(signal === undefined ? {} : { signal }),
+    ...(keepAlive === undefined ? {} : { keepAlive }),
+    ...(keepAliveIdleMs === undefined ? {} : { keepAliveIdleMs }),
   })
   let started: ByteSocket = socket
   const timer =
@@ -50,7 +57,7 @@ export async function openServer(
         })
   let expired = false
   try {
-    if (target.tls) started = await encrypt(socket, target.tls, target)
+    started = await encrypt(socket, target, timeoutMs)
     return await startUp(started, target, options.preparedLimit ?? DEFAULT_PREPARED_LIMIT)
   } catch (error) {
     started.destroy()
@@ -65,30 +72,15 @@ export async function openServer(
   }
 }
 
-const label = (target: ServerTarget): string => `${target.host}:${target.port}`
-
-async function encrypt(
-  socket: ByteSocket,
-  tls: NonNullable<ServerTarget['tls']>,
+async function withCredentials(
   target: ServerTarget,
-): Promise<ByteSocket> {
-  const answer = deferred<number>()
-  socket.onClose = () =>
-    answer.reject(engineError('SERVER_LOST', { server: label(target) }, { retry: 'safe' }))
-  socket.onChunk = (chunk) => {
-    socket.pause()
-    // anything behind the one byte was not protected by TLS: CVE-2021-23222
-    if (chunk.length > 1)
-      answer.reject(engineError('SERVER_TLS_STUFFED', { server: label(target) }))
-    else answer.resolve(chunk[0] as number)
-  }
-  socket.write(new FrameWriter(8).beginUntagged().int32(SSL_REQUEST_CODE).end().take())
-  const byte = await answer.promise
-  if (byte === 0x53) return upgradeToTlsClient(socket, tls.options)
-  if (tls.mode === 'require') throw engineError('SERVER_NO_TLS', { server: label(target) })
-  socket.resume()
-  return socket
+  source: CredentialSource,
+): Promise<ServerTarget> {
+  const { user, password } = await source.get()
+  return { ...target, user: user ?? target.user, password }
 }
+
+const label = (target: ServerTarget): string => `${target.host}:${target.port}`
 
 function startUp(
   socket: ByteSocket,
@@ -99,7 +91,7 @@ function startUp(
   const parameters = new Map<string, string>()
   let processId = 0
   let cancelKey: Buffer = Buffer.alloc(4)
-  const answers = new PasswordAnswers(target, (bytes) => socket.write(bytes))
+  const answers = new PasswordAnswers(target, socket.tls, (bytes) => socket.write(bytes))
   const onFrame = (tag: number, buffer: Buffer, start: number, end: number): void => {
     switch (tag) {
       case backend.authentication:

@@ -86,7 +86,7 @@ function welcome(parameters: ReadonlyMap<string, string>, identity: ClientIdenti
 function openConsole(client: LoggedIn, environment: SessionEnvironment): void {
   const { socket } = client
   const handle = new ConsoleHandle(client, environment.clock.nowMs())
-  const identity = environment.register(handle)
+  const identity = environment.register(handle, client.cancelKeyBytes)
   const admin = environment.openAdmin(handle, (bytes) => {
     handle.figures.bytesSent += bytes.length
     socket.write(bytes)

@@ -4,11 +4,9 @@
  */
 import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
-import type { EngineError } from '../errors/engine-error.js'
 import type { Pipelines } from '../executor/pipeline/pipelines.js'
 import type { QueryPlanner } from '../plan/plan.js'
 import type { ShardPools } from '../pool/shard-pools.js'
-import type { Hub } from '../pubsub/hub.js'
 import type { ServerConnection } from '../server/server-connection.js'
 import type { StatementRegistry } from '../server/shared-statement.js'
 import type { ListenSource } from './listening.js'
@@ -40,6 +38,8 @@ export interface ClientHandle {
   readonly applicationName: string
   /** `idle`, `active`, `waiting` (for a server) or `idle in transaction`. */
   readonly state: 'idle' | 'active' | 'waiting' | 'idle in transaction'
+  /** What it waits for while its state is `waiting`. */
+  readonly waitsFor?: string | undefined
   /** Why it keeps its server; empty when it does not. */
   readonly pins: readonly string[]
   readonly preparedStatements: number
@@ -116,16 +116,18 @@ export interface SessionEnvironment {
   /** Milliseconds for the whole login. */
   readonly loginTimeoutMs: number
   /** TLS for clients: undefined refuses SSLRequest with N. */
-  readonly tls: import('../net/tls-upgrade.js').TlsServerOptions | undefined
+  readonly tls: import('../net/tls-upgrade.js').TlsServer | undefined
   readonly tlsRequired: boolean
   /** Takes a place for a client until its login has ended: then the result is called, once. @throws PROXY_CLIENT_LIMIT */
   admitClient(user: string, database: string): () => void
-  loginRules(user: string, database: string, address: string): LoginRules
+  /** How this client may log in. @throws the FATAL for one that may not even try: AUTH_NO_ENTRY, AUTH_REJECTED, AUTH_CERTIFICATE_* */
+  loginRules(request: LoginRequest): Promise<LoginRules>
   /** True for the name of the admin database. */
   isAdminDatabase(database: string): boolean
   /** Pools and planner; throws an EngineError (3D000) when there is none. */
   access(user: string, database: string): DatabaseAccess
-  register(client: ClientHandle): ClientIdentity
+  /** @throws AUTH_USER_LIMIT */
+  register(client: ClientHandle, cancelKeyBytes: number): ClientIdentity
   /** Cancels the request of the client with this key, in whichever worker it is; unknown keys are ignored. */
   cancelByKey(processId: number, key: Buffer): void | Promise<void>
   /** For the salts of users that do not exist; absent: one of this process. */

@@ -1,68 +1,57 @@
 /**
- * A new connection until its first ReadyForQuery: TLS, cancel requests, the startup packet, authentication, and the
- * parameters that the client is told. @see PostgreSQL documentation, "Start-up", "SSL Session Encryption"
+ * A new connection until it is let in: TLS, cancel requests, the startup packet, authentication.
+ * @see PostgreSQL documentation, "Start-up", "SSL Session Encryption"
  */
-import { randomBytes } from 'node:crypto'
-import { md5Proves } from '../auth/md5.js'
-import { passwordMatches } from '../auth/plain.js'
-import { ScramServer } from '../auth/scram-server.js'
-import { type Deferred, deferred } from '../base/deferred.js'
 import { type EngineError, engineError, toEngineError } from '../errors/engine-error.js'
-import type { ByteSocket } from '../net/byte-socket.js'
-import { upgradeToTlsServer } from '../net/tls-upgrade.js'
-import {
-  type Authentication,
-  decodePasswordMessage,
-  decodeSaslInitialResponse,
-  decodeSaslResponse,
-  encodeAuthentication,
-} from '../wire/auth-messages.js'
+import { type ByteSocket, LOCAL_ADDRESS } from '../net/byte-socket.js'
 import { encodeNegotiateProtocolVersion } from '../wire/backend-messages.js'
-import { FrameReader, tagName } from '../wire/frame-reader.js'
 import { FrameWriter } from '../wire/frame-writer.js'
 import {
   decodeStartupPacket,
+  looksLikeTls,
   negotiate,
   type StartupMessage,
-  StartupReader,
+  type StartupPacket,
 } from '../wire/startup-messages.js'
-import { frontend, MAX_STARTUP_BYTES } from '../wire/tags.js'
 import { errorFrame } from './answers.js'
-import type { LoginRules, SessionEnvironment } from './environment.js'
+import { authenticate } from './authenticate.js'
+import type { SessionEnvironment } from './environment.js'
+import { LoginChannel } from './login-channel.js'
 
 /** The newest minor version of protocol 3 that is spoken with clients. */
-const MINOR = 0
-/** Passwords and SASL messages are short: `PG_MAX_AUTH_TOKEN_LENGTH` in `src/include/libpq/auth.h`. */
-const MAX_ANSWER_BYTES = 65_535
+const MINOR = 2
+/** From 3.2 on keys are longer than four bytes. `MyCancelKeyLength` in `src/backend/tcop/postgres.c`. */
+const LONG_CANCEL_KEY_BYTES = 32
+const CANCEL_KEY_BYTES = 4
 
 export interface LoggedIn {
   readonly socket: ByteSocket
   readonly user: string
   readonly database: string
   readonly parameters: ReadonlyMap<string, string>
+  /** What the protocol of this client has room for. */
+  readonly cancelKeyBytes: number
   /** Bytes that the client sent behind its login. */
   readonly rest: readonly Buffer[]
 }
 
-/** Frames or packets that the login waits for, one at a time. */
 export class Login {
-  #socket: ByteSocket
+  readonly #channel: LoginChannel
   readonly #environment: SessionEnvironment
-  #chunks: Buffer[] = []
-  #arrived: Deferred<void> | undefined
-  #ended: EngineError | undefined
   #leave: () => void = () => undefined
+  /** Each request for encryption is answered once, as PostgreSQL does. */
+  readonly #answered = new Set<'ssl' | 'gssenc'>()
 
   constructor(socket: ByteSocket, environment: SessionEnvironment) {
-    this.#socket = socket
+    this.#channel = new LoginChannel(socket)
     this.#environment = environment
-    this.#listen(socket)
   }
 
   /** Resolves when the user has proved to be who it is; undefined for a cancel request or a client that left. @throws the FATAL to send */
   async run(): Promise<LoggedIn | undefined> {
-    const timer = this.#environment.clock.after(this.#environment.loginTimeoutMs, () => {
-      this.#stop(engineError('LOGIN_TIMEOUT', { limit: this.#environment.loginTimeoutMs }))
+    const limit = this.#environment.loginTimeoutMs
+    const timer = this.#environment.clock.after(limit, () => {
+      this.#channel.stop(engineError('LOGIN_TIMEOUT', { limit }))
     })
     try {
       const message = await this.#startup()
@@ -81,47 +70,25 @@ export class Login {
 
   /** Sends a FATAL on the socket in use now, and closes it. */
   refuse(error: EngineError | undefined): void {
-    if (error) this.#socket.end(errorFrame(error, 'FATAL'))
-    else this.#socket.destroy()
-  }
-
-  #listen(socket: ByteSocket): void {
-    socket.onClose = () => this.#stop(engineError('LOGIN_LEFT'))
-    socket.onChunk = (chunk) => {
-      this.#chunks.push(Buffer.from(chunk))
-      this.#arrived?.resolve()
-    }
-  }
-
-  #stop(error: EngineError): void {
-    this.#ended ??= error
-    this.#arrived?.resolve()
-  }
-
-  async #chunk(): Promise<Buffer> {
-    while (this.#chunks.length === 0) {
-      if (this.#ended) throw this.#ended
-      this.#arrived = deferred()
-      await this.#arrived.promise
-    }
-    return this.#chunks.shift() as Buffer
+    const { socket } = this.#channel
+    if (error) socket.end(errorFrame(error, 'FATAL'))
+    else socket.destroy()
   }
 
   /** Packets without a tag, until the one that starts a session. */
   async #startup(): Promise<StartupMessage | undefined> {
+    await this.#directTls()
     for (;;) {
-      const packet = decodeStartupPacket(await this.#packet())
+      const packet = decodeStartupPacket(await this.#channel.packet())
       switch (packet.kind) {
         case 'cancel':
           // Who cancels waits for the end of this connection before it goes on.
           await this.#environment.cancelByKey(packet.processId, packet.secret)
-          this.#socket.end()
+          this.#channel.socket.end()
           return undefined
         case 'gssenc':
-          this.#socket.write(Buffer.from('N'))
-          break
         case 'ssl':
-          await this.#encrypt()
+          await this.#negotiateEncryption(packet)
           break
         case 'unsupported':
           // a client this old cannot read our error
@@ -133,30 +100,31 @@ export class Login {
     }
   }
 
-  async #packet(): Promise<Buffer> {
-    const reader = new StartupReader()
-    for (;;) {
-      const found = reader.push(await this.#chunk())
-      if (!found) continue
-      if (found.rest.length > 0) this.#chunks.unshift(Buffer.from(found.rest))
-      return Buffer.from(found.body)
-    }
+  /** A client of PostgreSQL 17 or later may begin with the handshake itself (`sslnegotiation=direct`). */
+  async #directTls(): Promise<void> {
+    const first = await this.#channel.peek()
+    if (!looksLikeTls(first[0] as number)) return
+    const { tls } = this.#environment
+    // Nothing that we could say would be read.
+    if (!tls || this.#isLocal) throw engineError('LOGIN_LEFT')
+    await this.#channel.encryptDirectly(tls)
+    // Without ALPN a client of another protocol could have been led here.
+    if (!this.#channel.socket.tls?.isPostgresql) throw engineError('LOGIN_LEFT')
   }
 
-  async #encrypt(): Promise<void> {
+  async #negotiateEncryption({ kind }: { kind: StartupPacket['kind'] }): Promise<void> {
+    if (kind !== 'ssl' && kind !== 'gssenc') return
+    if (this.#answered.has(kind)) {
+      throw engineError('LOGIN_PROTOCOL', { major: 1234, minor: kind === 'ssl' ? 5679 : 5680 })
+    }
+    this.#answered.add(kind)
     const { tls } = this.#environment
-    if (!tls || this.#socket.encrypted) {
-      this.#socket.write(Buffer.from('N'))
+    const { encrypted } = this.#channel.socket
+    if (kind === 'gssenc' || !tls || encrypted || this.#isLocal) {
+      this.#channel.write(Buffer.from('N'))
       return
     }
-    // bytes behind SSLRequest were not protected by TLS: CVE-2021-23222
-    if (this.#chunks.length > 0) throw engineError('LOGIN_TLS_STUFFED')
-    const raw = this.#socket
-    raw.pause()
-    raw.onClose = () => undefined
-    raw.write(Buffer.from('S'))
-    this.#socket = await upgradeToTlsServer(raw, tls)
-    this.#listen(this.#socket)
+    await this.#channel.encrypt(tls)
   }
 
   async #admit(message: StartupMessage): Promise<LoggedIn> {
@@ -166,86 +134,30 @@ export class Login {
     if (negotiated) {
       const writer = new FrameWriter()
       encodeNegotiateProtocolVersion(writer, negotiated)
-      this.#socket.write(writer.take())
+      this.#channel.write(writer.take())
     }
     const user = parameters.get('user') ?? ''
     if (user === '') throw engineError('LOGIN_NO_USER')
     const database = parameters.get('database') ?? user
-    if (environment.tlsRequired && !this.#socket.encrypted) throw engineError('LOGIN_TLS_REQUIRED')
+    const { socket } = this.#channel
+    const { encrypted, tls } = socket
+    if (environment.tlsRequired && !encrypted && !this.#isLocal)
+      throw engineError('LOGIN_TLS_REQUIRED')
     this.#leave = environment.admitClient(user, database)
-    const rules = environment.loginRules(user, database, this.#socket.remoteAddress)
-    await this.#authenticate(user, rules)
+    const address = this.#isLocal ? undefined : socket.remoteAddress
+    const request = { user, database, address, encrypted, peer: tls?.peer }
+    const rules = await environment.loginRules(request)
+    await authenticate(this.#channel, user, rules, environment.saltSecret)
     if (!rules.known) throw rules.refusal ?? engineError('LOGIN_REFUSED', { user, database })
-    this.#say({ kind: 'ok' })
-    return { socket: this.#socket, user, database, parameters, rest: this.#chunks }
+    this.#channel.say({ kind: 'ok' })
+    const cancelKeyBytes = message.minor >= 2 ? LONG_CANCEL_KEY_BYTES : CANCEL_KEY_BYTES
+    const rest = this.#channel.takeRest()
+    return { socket, user, database, parameters, cancelKeyBytes, rest }
   }
 
-  async #authenticate(user: string, rules: LoginRules): Promise<void> {
-    switch (rules.method) {
-      case 'trust':
-        return
-      case 'scram-sha-256':
-        return this.#scram(user, rules.secrets)
-      case 'md5': {
-        const salt = randomBytes(4)
-        this.#say({ kind: 'md5', salt })
-        const answer = decodePasswordMessage(await this.#answer())
-        if (!md5Proves(user, rules.secrets, salt, answer))
-          throw engineError('AUTH_FAILED', { user })
-        return
-      }
-      case 'plain': {
-        this.#say({ kind: 'cleartext' })
-        const password = decodePasswordMessage(await this.#answer())
-        if (!(await passwordMatches(user, rules.secrets, password))) {
-          throw engineError('AUTH_FAILED', { user })
-        }
-      }
-    }
-  }
-
-  async #scram(user: string, secrets: readonly string[]): Promise<void> {
-    const scram = new ScramServer({ user, secrets })
-    this.#say({ kind: 'sasl', mechanisms: ['SCRAM-SHA-256'] })
-    const initial = decodeSaslInitialResponse(await this.#answer())
-    if (initial.mechanism !== 'SCRAM-SHA-256') {
-      throw engineError('AUTH_SCRAM_MALFORMED', { reason: 'client selected an invalid mechanism' })
-    }
-    const first = scram.first(initial.response ?? Buffer.alloc(0))
-    this.#say({ kind: 'saslContinue', bytes: first })
-    const final = scram.final(decodeSaslResponse(await this.#answer()))
-    this.#say({ kind: 'saslFinal', bytes: final })
-  }
-
-  #say(message: Authentication): void {
-    const writer = new FrameWriter(64)
-    encodeAuthentication(writer, message)
-    this.#socket.write(writer.take())
-  }
-
-  /** The body of the client's next message, which must be a password message. */
-  async #answer(): Promise<Buffer> {
-    let body: Buffer | undefined
-    const later: Buffer[] = []
-    const reader = new FrameReader(
-      (tag, buffer, start, end) => {
-        if (body) {
-          later.push(Buffer.from(buffer.subarray(start, end)))
-          return
-        }
-        if (tag !== frontend.password) {
-          throw engineError('WIRE_UNEXPECTED', {
-            tag: tagName(tag),
-            where: 'during authentication',
-          })
-        }
-        body = Buffer.from(buffer.subarray(start + 5, end))
-      },
-      Math.max(MAX_ANSWER_BYTES, MAX_STARTUP_BYTES),
-    )
-    while (!body) reader.push(await this.#chunk())
-    this.#chunks.unshift(...later)
-    return body
+  /** By a Unix socket: no TLS there, and none needed. */
+  get #isLocal(): boolean {
+    return this.#channel.socket.remoteAddress === LOCAL_ADDRESS
   }
 }
 

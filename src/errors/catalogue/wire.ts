@@ -58,4 +58,11 @@ export const wireErrors = {
     retry: 'safe',
     exit: 4,
   },
+  NET_TLS_MATERIAL: {
+    sqlstate: 'F0000',
+    severity: 'FATAL',
+    message: 'could not use {what}: {reason}',
+    hint: 'both must be PEM, and the key that of the certificate; openssl x509 -in FILE -text shows what a file holds',
+    exit: 3,
+  },
 } as const satisfies Record<string, CatalogueEntry>

@@ -6,6 +6,7 @@ import type { ByteSocket } from '../../../src/net/byte-socket.js'
 import { connectSocket } from '../../../src/net/connect.js'
 import { type Listener, listen } from '../../../src/net/listener.js'
 import {
+  prepareTlsServer,
   type TlsClientOptions,
   type TlsServerOptions,
   upgradeToTlsClient,
@@ -28,7 +29,10 @@ async function tlsPair(
   listener = await listen({}, (socket) => {
     socket.onChunk = () => {
       socket.write(Buffer.from('S'))
-      upgradeToTlsServer(socket, server).then(serverSide.resolve, serverSide.reject)
+      upgradeToTlsServer(socket, prepareTlsServer(server)).then(
+        serverSide.resolve,
+        serverSide.reject,
+      )
     }
   })
   const plain = await connectSocket({ host: listener.host, port: listener.port })
@@ -104,7 +108,9 @@ describe('TLS', () => {
   it('gives up on a client that stays silent', async () => {
     const refused = deferred<unknown>()
     listener = await listen({}, (socket) => {
-      upgradeToTlsServer(socket, { ...serverCert, timeoutMs: 30 }).catch(refused.resolve)
+      upgradeToTlsServer(socket, prepareTlsServer({ ...serverCert, timeoutMs: 30 })).catch(
+        refused.resolve,
+      )
     })
     const client = await connectSocket({ host: listener.host, port: listener.port })
     const closed = deferred<void>()
