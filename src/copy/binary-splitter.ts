@@ -30,6 +30,7 @@ const OIDS_FLAG = 1 << 16
 export class BinarySplitter implements RowSplitter {
   line = 0
   ended = false
+  readonly endsInReturn = false
   readonly #layout: CopyLayout
   readonly #keyIndex: number
   readonly #key: RowKey = noKey()
@@ -57,7 +58,7 @@ export class BinarySplitter implements RowSplitter {
     if (this.#carryLength > 0 || this.#phase !== 'rows') at = this.#pushCarry(chunk, sink)
     while (at >= 0 && at < chunk.length) {
       if (this.ended) throw this.#fail('COPY_AFTER_EOF')
-      const end = this.#hop(chunk, at, chunk.length)
+      const end = this.#hop(chunk, at, chunk.length, sink)
       if (end < 0) {
         this.#append(chunk, at, chunk.length)
         return
@@ -67,12 +68,13 @@ export class BinarySplitter implements RowSplitter {
     }
   }
 
-  finish(_sink: RowSink): void {
+  finish(sink: RowSink): void {
     if (this.#phase === 'signature') throw this.#headerError()
     if (this.#phase === 'extension')
       throw engineError('COPY_BINARY_HEADER', { what: 'wrong length' })
     // One byte is no row: PostgreSQL cannot read the field count and takes it for the end.
     if (this.ended || this.#carryLength < 2) return
+    sink.broken?.(this.#carry, 0, this.#carryLength, this.line)
     throw this.#fail('COPY_UNEXPECTED_EOF', this.#layout.columns[this.#field])
   }
 
@@ -123,7 +125,7 @@ export class BinarySplitter implements RowSplitter {
       sink.header(bytes, 0, length)
       return true
     }
-    const end = this.#hop(bytes, 0, length)
+    const end = this.#hop(bytes, 0, length, sink)
     if (end < 0) return false
     this.#carryLength = 0
     this.#emit(bytes, 0, end, sink)
@@ -132,7 +134,7 @@ export class BinarySplitter implements RowSplitter {
   }
 
   /** Hops on from the field that is waited for; end of the row, or −1 when the bytes end first. */
-  #hop(bytes: Buffer, start: number, limit: number): number {
+  #hop(bytes: Buffer, start: number, limit: number, sink: RowSink): number {
     if (this.#field < 0 && start + 2 > limit) return -1
     if (this.#field < 0 && this.#startRow(bytes.readInt16BE(start))) return start + 2
     const count = this.#layout.columns.length
@@ -140,7 +142,10 @@ export class BinarySplitter implements RowSplitter {
     let at = start + this.#offset
     for (; field < count && at + 4 <= limit; field++) {
       const length = readInt32(bytes, at)
-      if (length < -1) throw this.#fail('COPY_FIELD_SIZE', this.#layout.columns[field])
+      if (length < -1) {
+        sink.broken?.(bytes, start, at + 4, this.line)
+        throw this.#fail('COPY_FIELD_SIZE', this.#layout.columns[field])
+      }
       const next = at + 4 + Math.max(length, 0)
       if (next > limit) break
       if (field === this.#keyIndex) {

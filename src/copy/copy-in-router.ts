@@ -13,16 +13,18 @@
  *   4. The tag for the client is `COPY n` with `tagRows(server counts)`: of a sharded table the sum, of a reference table one
  *      shard's count (all must be equal). Take the servers' counts, not `rowsRouted`: a trigger, WHERE or ON_ERROR may drop rows.
  *   5. An error thrown by `push` or `finish` is an EngineError with PostgreSQL's SQLSTATE, wording and CONTEXT (`where`). The
- *      rows before it have been handed out, so let PostgreSQL speak first: send CopyDone to all shards, await them, and report
- *      the first ErrorResponse of a server when there is one (it stands earlier in the data), else this error. Either way roll
- *      back every shard. Swallow the client's CopyData until CopyDone, CopyFail or Sync. A CopyFail of the client: CopyFail to all.
- *   6. A shard that fails while data flows: CopyFail to the others, roll back all, report its error.
- * Line numbers in a server's CONTEXT count only what that shard got; `whereOf` words the shard into it.
+ *      rows up to it have been handed out, so let PostgreSQL speak first: send CopyDone to all shards, await them, and report
+ *      what stands first in the data (`firstFault`), a server's word before ours on the same line. Either way roll back every
+ *      shard. Swallow the client's CopyData until CopyDone, CopyFail or Sync. A CopyFail of the client: CopyFail to all.
+ *   6. A shard that fails while data flows: the others may have an earlier fault among the rows that are still on their way.
+ *      `flush()`, then CopyFail to the others (CopyDone when `endsInReturn`), roll back all, report the first.
+ * Line numbers in a server's CONTEXT count only what that shard got: `placeOf` knows the line of the data.
  */
 import { engineError } from '../errors/engine-error.js'
 import type { CopyEffect } from '../plan/effects.js'
 import type { KeyPlacer } from '../sharding/key-placer.js'
 import { parseCopyOptions } from './copy-options.js'
+import { contextLine, LineMap, withContextLine } from './line-map.js'
 import { makeRowRouter, type OnBatch, type RowRouter } from './row-router.js'
 
 export interface CopyInTarget {
@@ -41,11 +43,16 @@ export interface CopyInTarget {
   readonly onBatch: OnBatch
 }
 
+/** A shard's lines that are remembered, a byte or two each: more than lie in the buffers on the way to its server. */
+const LINE_BYTES = 2 << 20
+
 const textTypes = new Set(['text', 'varchar', 'bpchar'])
 
 export class CopyInRouter {
   readonly #router: RowRouter
   readonly #isReference: boolean
+  /** By shard; of a reference table one for all. */
+  readonly #lines: LineMap[]
 
   /** @throws 42601, 22023, 0A000 for options that cannot be split; COPY_KEY_ABSENT when the column list lacks the key */
   constructor(target: CopyInTarget) {
@@ -57,6 +64,10 @@ export class CopyInRouter {
         message: 'COPY REJECT_LIMIT cannot be counted over several shards',
       })
     this.#isReference = placer === undefined
+    this.#lines = Array.from(
+      { length: this.#isReference ? 1 : shardCount },
+      () => new LineMap(LINE_BYTES),
+    )
     this.#router = makeRowRouter({
       options,
       layout: {
@@ -69,6 +80,10 @@ export class CopyInRouter {
       },
       shardCount,
       onBatch: target.onBatch,
+      onHeader: (line) => {
+        for (const map of this.#lines) map.take(line, line)
+      },
+      onRow: (shard, _, line, lines) => this.#lines[shard]?.take(line, lines),
       ...(placer === undefined ? {} : { placer }),
     })
   }
@@ -76,6 +91,25 @@ export class CopyInRouter {
   /** Rows read so far, each once. */
   get rowsRouted(): number {
     return this.#router.rows
+  }
+
+  /** Line on which the client's data stands. */
+  get line(): number {
+    return this.#router.line
+  }
+
+  get endsInReturn(): boolean {
+    return this.#router.endsInReturn
+  }
+
+  /** A server's CONTEXT with the line of the data, and that line; when it cannot be told, the shard is named. */
+  placeOf(where: string, shard: number, shardCount: number): { where: string; line?: number } {
+    const counted = contextLine(where)
+    if (counted === undefined) return { where }
+    const line = this.#lines[this.#isReference ? 0 : shard]?.lineOf(counted)
+    return line === undefined
+      ? { where: `${where}\nlines as counted by shard ${shard} of ${shardCount}` }
+      : { where: withContextLine(where, line), line }
   }
 
   /** Body of a CopyData, borrowed. @throws EngineError, after which only `rowsRouted` may be asked */
@@ -108,7 +142,3 @@ export function copyDataHeader(batch: Buffer): Buffer {
   header.writeInt32BE(batch.length + 4, 1)
   return header
 }
-
-/** A server's CONTEXT with the shard named: its line numbers count only that shard's rows. */
-export const whereOf = (where: string, shard: number, shardCount: number): string =>
-  `${where}\nlines as counted by shard ${shard} of ${shardCount}`

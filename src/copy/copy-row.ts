@@ -38,8 +38,10 @@ export interface RowSink {
   header(bytes: Buffer, start: number, end: number): void
   /** One row with its line end. The last row of the data may have none. */
   row(bytes: Buffer, start: number, end: number, key: RowKey): void
-  /** A row of text or csv that ends before its key. Absent: the error is thrown. */
+  /** A row whose key cannot be read: it ends before it, or its encoding is not known. Absent: the error is thrown. */
   bad?(error: EngineError, bytes: Buffer, start: number, end: number, line: number): void
+  /** What has come of a row that is at fault or cut short; its error is thrown right after. */
+  broken?(bytes: Buffer, start: number, end: number, line: number): void
 }
 
 export interface RowSplitter {
@@ -51,6 +53,8 @@ export interface RowSplitter {
   readonly line: number
   /** True after `\.` or the binary trailer; what follows `\.` is ignored. */
   readonly ended: boolean
+  /** Rows end in carriage returns alone. */
+  readonly endsInReturn: boolean
   /** For errors that the caller finds in the row at hand: true when it has more columns than the table. */
   hasExtraColumns(bytes: Buffer, start: number, end: number): boolean
 }

@@ -6,8 +6,8 @@ import { isUtf8 } from 'node:buffer'
 import { engineError } from '../errors/engine-error.js'
 import type { RowKey } from './copy-row.js'
 
-/** Brings a key to UTF-8 in place. */
-export type KeyConverter = (key: RowKey) => void
+/** Brings a key to UTF-8 in place; false when that is not known of its encoding. */
+export type KeyConverter = (key: RowKey) => boolean
 
 /** Second bytes may be ASCII, so that a delimiter or backslash may be half a character. */
 const unsafe = new Set(
@@ -49,6 +49,9 @@ export function checkSplittable(encoding: string | undefined): void {
     throw engineError('COPY_ENCODING_UNSAFE', { encoding })
 }
 
+export const isUtf8Name = (encoding: string): boolean =>
+  ['utf8', 'unicode'].includes(plainName(encoding))
+
 /** Undefined when keys are UTF-8 already. */
 export function makeKeyConverter(encoding: string | undefined): KeyConverter | undefined {
   if (encoding === undefined) return undefined
@@ -56,12 +59,13 @@ export function makeKeyConverter(encoding: string | undefined): KeyConverter | u
   if (asIs.has(name)) return undefined
   const decode = decoderOf(name)
   return (key) => {
-    if (!hasHighByte(key)) return
+    if (!hasHighByte(key)) return true
     const text = decode?.(key.bytes.subarray(key.start, key.end))
-    if (text === undefined) throw engineError('COPY_KEY_ENCODING', { encoding })
+    if (text === undefined) return false
     key.bytes = Buffer.from(text)
     key.start = 0
     key.end = key.bytes.length
+    return true
   }
 }
 
@@ -78,9 +82,9 @@ function hasHighByte(key: RowKey): boolean {
   return false
 }
 
-/** The first bytes that are no UTF-8, as PostgreSQL prints them (`0xe2 0x82`); undefined when all is well. */
-export function invalidUtf8(bytes: Buffer): string | undefined {
-  for (let at = 0; at < bytes.length; ) {
+/** The first bytes before `until` that are no UTF-8, as PostgreSQL prints them (`0xe2 0x82`); undefined when all is well. */
+export function invalidUtf8(bytes: Buffer, until = bytes.length): string | undefined {
+  for (let at = 0; at < until; ) {
     const next = bytes.subarray(at, at + characterBytes(bytes[at] as number))
     if (!isUtf8(next) || next[0] === 0)
       return [...next].map((byte) => `0x${byte.toString(16).padStart(2, '0')}`).join(' ')

@@ -16,7 +16,7 @@ import {
   type RowSink,
   type RowSplitter,
 } from './copy-row.js'
-import { type KeyConverter, makeKeyConverter } from './key-encoding.js'
+import { invalidUtf8, isUtf8Name, type KeyConverter, makeKeyConverter } from './key-encoding.js'
 
 export const NEWLINE = 10
 export const CARRIAGE_RETURN = 13
@@ -61,6 +61,10 @@ export abstract class LineSplitter implements RowSplitter {
       this.keyIndex < 0 ? undefined : makeKeyConverter(options.encoding ?? layout.encoding)
   }
 
+  get endsInReturn(): boolean {
+    return this.lineEnd === 'cr'
+  }
+
   /** End of the row that starts at `rowStart`, scanning on from `at`; -1: not in these bytes. `eof`: nothing follows. */
   protected abstract scan(bytes: Buffer, rowStart: number, at: number, eof: boolean): number
   /** Forgets what was cached of the last buffer. */
@@ -78,7 +82,7 @@ export abstract class LineSplitter implements RowSplitter {
     if (at < 0 || this.ended || at >= chunk.length) return
     this.#forgetBuffer()
     for (;;) {
-      const end = this.scan(chunk, at, at, false)
+      const end = this.#scan(chunk, at, at, false)
       if (end < 0) break
       this.#emit(chunk, at, end, sink)
       if (this.ended) return
@@ -97,11 +101,12 @@ export abstract class LineSplitter implements RowSplitter {
     let from = this.resume
     // A \r that waited for its \n may end a row before the end of the data.
     while (at < bytes.length && !this.ended) {
-      let end = this.scan(bytes, at, from, true)
+      let end = this.#scan(bytes, at, from, true)
       if (end < 0) {
         this.contentEnd = end = bytes.length
         if (this.isOpen && !this.#headerPending) {
           this.line += 1 + this.innerLines
+          sink.broken?.(bytes, at, end, this.line)
           throw this.failRow('COPY_UNTERMINATED_QUOTE', bytes, at, end)
         }
       }
@@ -166,6 +171,24 @@ export abstract class LineSplitter implements RowSplitter {
     return this.nextReturn
   }
 
+  #scan(bytes: Buffer, rowStart: number, at: number, eof: boolean): number {
+    try {
+      return this.scan(bytes, rowStart, at, eof)
+    } catch (error) {
+      throw this.#invalidBytes(bytes, rowStart) ?? error
+    }
+  }
+
+  /** PostgreSQL looks at the encoding first, as far as it reads. */
+  #invalidBytes(bytes: Buffer, rowStart: number): EngineError | undefined {
+    const encoding = this.options.encoding ?? this.layout.encoding
+    if (encoding !== undefined && !isUtf8Name(encoding)) return undefined
+    const invalid = invalidUtf8(bytes.subarray(rowStart), this.contentEnd - rowStart)
+    if (invalid === undefined) return undefined
+    const where = copyWhere(this.layout.table, this.line + 1 + this.innerLines)
+    return engineError('COPY_INVALID_BYTES', { bytes: invalid }, { where })
+  }
+
   #forgetBuffer(): void {
     this.nextNewline = -1
     this.nextReturn = -1
@@ -182,7 +205,7 @@ export abstract class LineSplitter implements RowSplitter {
       this.#append(chunk, used, until)
       const bytes = this.#carry.subarray(0, this.#carryLength)
       this.#forgetBuffer()
-      const end = this.scan(bytes, 0, this.resume, false)
+      const end = this.#scan(bytes, 0, this.resume, false)
       if (end >= 0) {
         this.#carryLength = 0
         this.#emit(bytes, 0, end, sink)
@@ -247,8 +270,13 @@ export abstract class LineSplitter implements RowSplitter {
         this.#whereRow(bytes, start, end),
       )
     }
-    if (this.#convert !== undefined && this.key.kind === 'value') this.#convert(this.key)
-    return undefined
+    if (this.#convert === undefined || this.key.kind !== 'value') return undefined
+    if (this.#convert(this.key)) return undefined
+    const encoding = this.options.encoding ?? this.layout.encoding ?? ''
+    return withWhere(
+      engineError('COPY_KEY_ENCODING', { encoding }),
+      copyWhere(this.layout.table, this.line),
+    )
   }
 
   #whereRow(bytes: Buffer, start: number, end: number): string {

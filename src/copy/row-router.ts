@@ -13,6 +13,7 @@ import {
   type RowSink,
   type RowSplitter,
 } from './copy-row.js'
+import { firstLines } from './first-lines.js'
 import { invalidUtf8 } from './key-encoding.js'
 import { makeRowSplitter } from './row-splitter.js'
 
@@ -39,9 +40,17 @@ export interface RowRouterOptions {
   readonly isBare?: boolean
   /** By shard: so many rows of the data it has already. */
   readonly skip?: readonly number[]
-  /** Each row as it is taken for a shard: its length, its last line, how many lines it has. Before its bytes are given out. */
+  /**
+   * Each row as it is taken for a shard: its length, its last line, how many lines it has to the shard's server (which may
+   * count those of its first row otherwise). Before its bytes are given out.
+   */
   readonly onRow?: (shard: number, length: number, line: number, lines: number) => void
-  /** A row that cannot be placed is shown here (borrowed) and left out, instead of ending the load. */
+  /** The header of text and csv that all shards get ends on this line. */
+  readonly onHeader?: (line: number) => void
+  /**
+   * A row that cannot be placed is shown here (borrowed) and left out, instead of ending the load. Absent: the row is given to
+   * the first shard and the error thrown, so that a server may find a fault of its own in it: that is what PostgreSQL would say.
+   */
   readonly onBad?: (error: EngineError, row: Buffer, line: number) => void
 }
 
@@ -50,8 +59,6 @@ export class RowRouter implements RowSink {
   rows = 0
   readonly rowsPerShard: number[]
   readonly bytesPerShard: number[]
-  /** For the splitter: a row that has no key. */
-  readonly bad?: NonNullable<RowSink['bad']>
   readonly #options: RowRouterOptions
   readonly #splitter: RowSplitter
   readonly #placer: KeyPlacer | undefined
@@ -67,7 +74,11 @@ export class RowRouter implements RowSink {
   readonly #batchRows: number[]
   /** A reference table whose shards have come differently far. */
   readonly #isApart: boolean
+  /** By shard: its server has had neither header nor row. */
+  readonly #isFresh: boolean[]
   #lastLine = 0
+  /** Why the row at hand cannot be placed. */
+  #fault: EngineError | undefined
 
   constructor(options: RowRouterOptions) {
     const { layout, placer, shardCount } = options
@@ -81,7 +92,6 @@ export class RowRouter implements RowSink {
     this.#skipsBadKeys = options.options.onError === 'ignore'
     this.#isApart = placer === undefined && options.skip !== undefined
     const lanes = placer === undefined && !this.#isApart ? 1 : shardCount
-    if (options.onBad !== undefined) this.bad = (...bad) => this.#reject(...bad)
     this.#begins = Array.from({ length: lanes }, (_, lane) => INPUT_BYTES + lane * BATCH_BYTES)
     this.#fills = [...this.#begins]
     this.#batchRows = this.#begins.map(() => 0)
@@ -89,6 +99,12 @@ export class RowRouter implements RowSink {
     this.#view = this.#arena.subarray(0, INPUT_BYTES)
     this.rowsPerShard = Array.from({ length: shardCount }, () => 0)
     this.bytesPerShard = Array.from({ length: shardCount }, () => 0)
+    this.#isFresh = Array.from({ length: shardCount }, () => options.options.format === 'csv')
+  }
+
+  /** Rows end in carriage returns, so that a server that has had one row only waits for the next byte. */
+  get endsInReturn(): boolean {
+    return this.#splitter.endsInReturn
   }
 
   /** Line of the row last read, for messages. */
@@ -124,7 +140,18 @@ export class RowRouter implements RowSink {
   /** For the splitter. */
   header(bytes: Buffer, start: number, end: number): void {
     this.#lastLine = this.line
-    if (this.#options.isBare !== true) this.#appendToAll(bytes, start, end)
+    if (this.#options.isBare === true) return
+    this.#isFresh.fill(false)
+    if (!this.#isBinary) this.#options.onHeader?.(this.line)
+    this.#appendToAll(bytes, start, end)
+  }
+
+  /** For the splitter: a row that has no key. */
+  bad(error: EngineError, bytes: Buffer, start: number, end: number, line: number): void {
+    if (this.#options.onBad !== undefined) return this.#reject(error, bytes, start, end, line)
+    this.rows++
+    this.#take(0, bytes, start, end, line, line - this.#lastLine)
+    throw error
   }
 
   /** For the splitter. */
@@ -136,6 +163,13 @@ export class RowRouter implements RowSink {
     this.#lastLine = key.line
     const last = this.#isApart ? this.#begins.length - 1 : lane
     for (let to = lane; to <= last; to++) this.#take(to, bytes, start, end, key.line, lines)
+    if (this.#fault !== undefined) throw this.#fault
+  }
+
+  /** For the splitter. A server reads a row piece by piece, and may find another fault before this one. */
+  broken(bytes: Buffer, start: number, end: number, line: number): void {
+    if (this.#options.onBad === undefined)
+      this.#take(0, bytes, start, end, line, line - this.#lastLine)
   }
 
   #take(
@@ -148,7 +182,11 @@ export class RowRouter implements RowSink {
   ): void {
     const { skip, onRow } = this.#options
     if (skip !== undefined && this.rows <= (skip[lane] as number)) return
-    if (onRow !== undefined) this.#tell(onRow, lane, end - start, line, lines)
+    if (onRow !== undefined) {
+      const counted =
+        this.#isFresh[lane] === true ? this.#firstLines(lane, bytes, start, end) : lines
+      this.#tell(onRow, lane, end - start, line, counted)
+    }
     if (this.#append(lane, bytes, start, end))
       this.#batchRows[lane] = (this.#batchRows[lane] as number) + 1
   }
@@ -163,6 +201,12 @@ export class RowRouter implements RowSink {
     const isShared = this.#placer === undefined && !this.#isApart
     const last = isShared ? this.#options.shardCount - 1 : lane
     for (let shard = lane; shard <= last; shard++) onRow(shard, length, line, lines)
+  }
+
+  #firstLines(lane: number, bytes: Buffer, start: number, end: number): number {
+    this.#isFresh[lane] = false
+    const { layout, options } = this.#options
+    return firstLines(options, layout, [bytes.subarray(start, end)])
   }
 
   #reject(error: EngineError, bytes: Buffer, start: number, end: number, line: number): void {
@@ -199,42 +243,41 @@ export class RowRouter implements RowSink {
       if (key.kind === 'null') return placer.ofNull()
       throw engineError('COPY_KEY_DEFAULT')
     } catch (error) {
-      if (this.bad === undefined) return this.#misplaced(error, key, bytes, start, end)
-      return this.#misplacedOrBad(error, key, bytes, start, end)
-    }
-  }
-
-  /** -1: the row was rejected. */
-  #misplacedOrBad(error: unknown, key: RowKey, bytes: Buffer, start: number, end: number): number {
-    try {
       return this.#misplaced(error, key, bytes, start, end)
-    } catch (reason) {
-      if (!isEngineError(reason)) throw reason
-      this.#reject(reason, bytes, start, end, key.line)
-      return -1
     }
   }
 
-  /** PostgreSQL counts a row's columns before it reads any of them. ON_ERROR ignore: any shard will skip a key that cannot be read. */
+  /** −1: the row was rejected; 0: it is given to the first shard, which skips it or shows its fault. */
   #misplaced(error: unknown, key: RowKey, bytes: Buffer, start: number, end: number): number {
     if (!isEngineError(error)) throw error
+    const fault = this.#faultOf(error, key, bytes, start, end)
+    if (fault === undefined) return 0
+    if (this.#options.onBad === undefined) this.#fault = fault
+    else this.#reject(fault, bytes, start, end, key.line)
+    return this.#fault === undefined ? -1 : 0
+  }
+
+  /** PostgreSQL counts a row's columns before it reads any of them. Undefined: ON_ERROR ignore, any shard will skip a key that cannot be read. */
+  #faultOf(
+    error: EngineError,
+    key: RowKey,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): EngineError | undefined {
     const { layout } = this.#options
+    const where = copyWhere(layout.table, key.line)
     if (this.#splitter.hasExtraColumns(bytes, start, end))
-      throw engineError('COPY_EXTRA_DATA', undefined, { where: copyWhere(layout.table, key.line) })
+      return engineError('COPY_EXTRA_DATA', undefined, { where })
     const invalid = this.#isBinary ? undefined : invalidUtf8(key.bytes.subarray(key.start, key.end))
     if (invalid !== undefined)
-      throw engineError(
-        'COPY_INVALID_BYTES',
-        { bytes: invalid },
-        { where: copyWhere(layout.table, key.line) },
-      )
-    if (this.#skipsBadKeys && error.sqlstate.startsWith('22')) return 0
+      return engineError('COPY_INVALID_BYTES', { bytes: invalid }, { where })
+    const isData = error.sqlstate.startsWith('22')
+    if (this.#skipsBadKeys && isData) return undefined
+    if (!isData || this.#isBinary) return withWhere(error, where)
     const column = layout.columns[layout.keyIndex as number]
-    if (error.sqlstate.startsWith('22') && !this.#isBinary) {
-      const text = key.bytes.toString('utf8', key.start, Math.min(key.end, key.start + 400))
-      throw withWhere(error, copyWhere(layout.table, key.line, column, text))
-    }
-    throw withWhere(error, copyWhere(layout.table, key.line))
+    const text = key.bytes.toString('utf8', key.start, Math.min(key.end, key.start + 400))
+    return withWhere(error, copyWhere(layout.table, key.line, column, text))
   }
 
   /** False: the bytes were too long to be buffered and have been handed out, as one row. */

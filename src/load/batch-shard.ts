@@ -8,6 +8,7 @@ import { adminQuery, closePg } from '../pg/admin-query.js'
 import { connectPg, destroySocket } from '../pg/connect.js'
 import { type CopyIn, openCopyIn } from '../pg/copy-in.js'
 import { type BadRow, Bisection, MOST_ROWS } from './bisection.js'
+import { serverLine } from './load-failure.js'
 import { RowStore } from './row-store.js'
 
 /** What a server's COPY must have before and after the rows. */
@@ -171,10 +172,3 @@ export function isRowFault(error: EngineError): boolean {
 
 /** Data that cannot be read, and constraints that are checked row by row, name their row rightly. */
 const isSure = (error: EngineError): boolean => /^2[23]/.test(error.sqlstate)
-
-/** The line that a server's CONTEXT names. */
-export function serverLine(error: EngineError): number | undefined {
-  const { where } = (error.cause ?? {}) as { where?: string }
-  const line = /^COPY .*?, line (\d+)/m.exec(where ?? '')?.[1]
-  return line === undefined ? undefined : Number(line)
-}

@@ -118,6 +118,7 @@ function writtenOptions(options: CopyOptions): string[] {
 }
 
 function columnOption(name: string, columns: ColumnChoice): string[] {
-  if (columns === 'all' || columns.length === 0) return []
+  if (columns === 'all') return [`${name} *`]
+  if (columns.length === 0) return []
   return [`${name} (${columns.map(quoteName).join(', ')})`]
 }

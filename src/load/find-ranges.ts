@@ -5,9 +5,9 @@
 import { closeSync, createReadStream, openSync, readSync } from 'node:fs'
 import type { CopyOptions } from '../copy/copy-options.js'
 import type { RowKey, RowSink } from '../copy/copy-row.js'
+import { firstLines } from '../copy/first-lines.js'
 import { makeRowSplitter } from '../copy/row-splitter.js'
 import type { CopyInput } from './open-input.js'
-import { firstLines } from './part-data.js'
 
 export interface FileRange {
   readonly start: number
@@ -29,7 +29,7 @@ export async function findRanges(
   const most = Math.min(count, Math.floor((size ?? 0) / LEAST_RANGE_BYTES))
   if (size === undefined || most < 2 || isPacked(input.name)) return undefined
   const finder = new RangeFinder(size / most, (row) =>
-    firstLines({ ...options, header: 'none' }, { table: '', ...layout }, [row]),
+    firstLines(options, { table: '', ...layout }, [row]),
   )
   const splitter = makeRowSplitter(options, { table: '', ...layout })
   try {

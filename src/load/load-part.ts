@@ -3,14 +3,15 @@
  * follow one another; of each, the shards commit on their own, so that after a crash they may stand one batch apart.
  */
 import type { CopyLayout } from '../copy/copy-row.js'
+import { firstFault, type LineFault, ownFault } from '../copy/line-map.js'
 import { makeRowRouter, type RowRouter } from '../copy/row-router.js'
 import { type EngineError, engineError, toEngineError } from '../errors/engine-error.js'
-import { placeByStore, placeInFile } from './batch-failure.js'
 import { type BatchShard, type Framing, isRowFault } from './batch-shard.js'
 import type { BadRow } from './bisection.js'
 import type { Checkpoints, PartState } from './checkpoints.js'
 import type { JobPart } from './copy-job.js'
 import type { LaneOptions } from './lane-options.js'
+import { placeOwnError, placeServerError, serverLine } from './load-failure.js'
 import type { Reject, RejectFile } from './reject-file.js'
 
 export interface PartContext {
@@ -123,14 +124,17 @@ export class PartLoad {
     try {
       run()
     } catch (error) {
-      // Rows before it may hold an earlier fault: the servers are asked first.
-      if (rejects === undefined) await this.#finishShards()
-      throw placeInFile(error, this.#data.part.identity.name, this.#data.part.linesBefore)
+      const own = toEngineError(error)
+      // Rows up to it may hold an earlier fault: the servers are asked first.
+      if (rejects === undefined) await this.#finishShards(own)
+      throw placeOwnError(own, this.#data.part.identity.name, this.#data.part.linesBefore)
     }
     this.#bytes += bytes
     lane.onProgress(0, this.#router.rows - before)
     const failed = await Promise.all(shards.map((shard) => shard.ready()))
-    if (rejects === undefined && failed.includes(true)) await this.#finishShards()
+    if (rejects !== undefined || !failed.includes(true)) return
+    this.#router.flush()
+    await this.#finishShards()
   }
 
   async #endBatch(): Promise<void> {
@@ -169,19 +173,35 @@ export class PartLoad {
     for (const end of ends) if (end.status === 'rejected') throw end.reason
   }
 
-  /** Ends the COPY on every shard. @throws the first shard's error, after all have answered */
-  async #finishShards(): Promise<ShardOutcome[]> {
+  /** Ends the COPY on every shard. @throws the error that stands first in the file, after all have answered; `own`: ours */
+  async #finishShards(own?: EngineError): Promise<ShardOutcome[]> {
     const { shards } = this.#context
     const ends = await Promise.allSettled(shards.map((shard) => this.#finishShard(shard)))
-    const failed = ends.findIndex((end) => end.status === 'rejected')
-    const failure = ends[failed]
-    if (failure?.status === 'rejected') {
-      const { store } = shards[failed] as BatchShard
-      const { layout, part } = this.#data
-      const names = { table: layout.table, file: part.identity.name }
-      throw placeByStore(failure.reason, store, this.#data.framing, names)
+    const faults = ends.flatMap((end, index) =>
+      end.status === 'rejected' ? [this.#placed(toEngineError(end.reason), index)] : [],
+    )
+    if (own !== undefined) {
+      const { identity, linesBefore } = this.#data.part
+      const { line = 0 } = ownFault(own)
+      faults.push({
+        error: placeOwnError(own, identity.name, linesBefore),
+        line: line + linesBefore,
+      })
     }
+    const fault = firstFault(faults)
+    if (fault !== undefined) throw fault.error
     return ends.map((end) => (end as PromiseFulfilledResult<ShardOutcome>).value)
+  }
+
+  /** A shard's error with the line of the file. */
+  #placed(error: EngineError, index: number): LineFault<EngineError> {
+    const { store } = this.#context.shards[index] as BatchShard
+    const { framing, layout, part } = this.#data
+    const counted = serverLine(error)
+    const row = counted === undefined ? undefined : store.rowAt(0, counted, framing.countLines)
+    const line = row === undefined ? undefined : store.lineOf(row)
+    const names = { table: layout.table, file: part.identity.name }
+    return { error: placeServerError(error, names, line), line }
   }
 
   async #finishShard(shard: BatchShard): Promise<ShardOutcome> {

@@ -1,7 +1,7 @@
 /** Opens a part of an input: its columns, its bytes, and what each COPY of it needs around the rows. */
 import { createReadStream } from 'node:fs'
 import type { CopyLayout } from '../copy/copy-row.js'
-import { makeRowSplitter } from '../copy/row-splitter.js'
+import { firstLines } from '../copy/first-lines.js'
 import { engineError } from '../errors/engine-error.js'
 import type { Framing } from './batch-shard.js'
 import type { JobPart } from './copy-job.js'
@@ -107,22 +107,8 @@ export function layoutOf(lane: LaneOptions, columns: readonly string[]): CopyLay
 function framingOf(lane: LaneOptions, layout: CopyLayout): Framing {
   const options = { ...lane.options, header: 'none' as const }
   const sql = copySql(lane.table, layout.columns, options)
-  const { keyIndex: _, ...keyless } = layout
-  const countLines = (row: readonly Buffer[]) => firstLines(options, keyless, row)
+  const countLines = (row: readonly Buffer[]) => firstLines(options, layout, row)
   return options.format === 'binary'
     ? { sql, countLines: () => 1, head: BINARY_HEAD, tail: BINARY_TAIL }
     : { sql, countLines }
-}
-
-/** Lines of a row that comes first. */
-export function firstLines(
-  options: LaneOptions['options'],
-  layout: CopyLayout,
-  row: readonly Buffer[],
-): number {
-  const splitter = makeRowSplitter(options, layout)
-  const nowhere = { header: () => undefined, row: () => undefined }
-  for (const bytes of row) splitter.push(bytes, nowhere)
-  splitter.finish(nowhere)
-  return splitter.line
 }

@@ -1,16 +1,22 @@
 /**
  * One connection and one transaction per shard, and the COPY that runs in each.
- * A shard that fails makes all others fail; nothing is committed before `commitAll`. Connections are closed, never reused.
+ * Nothing is committed before `commitAll`. Connections are closed, never reused.
  */
 import type pg from 'pg'
+import { type EngineError, toEngineError } from '../errors/engine-error.js'
 import { adminQuery, closePg } from '../pg/admin-query.js'
 import { connectPg, destroySocket } from '../pg/connect.js'
 import { type CopyIn, openCopyIn } from '../pg/copy-in.js'
 
+/** How the COPY of a shard ended: with rows, or not. */
+export type CopyEnd =
+  | { readonly rows: number; readonly error?: undefined }
+  | { readonly rows: 0; readonly error: EngineError }
+
 export class ShardWriters {
   readonly #clients: readonly pg.Client[]
-  /** Index of the shard whose COPY failed first. */
-  failedShard: number | undefined
+  /** The COPY of a shard has failed; `endCopy` says why. */
+  hasFailed = false
   #copies: CopyIn[] = []
   #waits: Promise<void>[] = []
 
@@ -48,6 +54,7 @@ export class ShardWriters {
 
   startCopy(sql: string): void {
     this.#waits = []
+    this.hasFailed = false
     this.#copies = this.#clients.map((client) => openCopyIn(client, sql))
   }
 
@@ -55,13 +62,14 @@ export class ShardWriters {
   write(shard: number, bytes: Buffer): void {
     const wait = (this.#copies[shard] as CopyIn).write(bytes)
     if (wait === undefined) return
-    wait.catch(() => {
-      this.failedShard ??= shard
-    })
-    this.#waits.push(wait)
+    this.#waits.push(
+      wait.catch(() => {
+        this.hasFailed = true
+      }),
+    )
   }
 
-  /** Resolves when every shard can take more; rejects with a shard's error. */
+  /** Resolves when every shard can take more, or as soon as one has failed. */
   async ready(): Promise<void> {
     if (this.#waits.length === 0) return
     const waits = this.#waits
@@ -69,16 +77,14 @@ export class ShardWriters {
     await Promise.all(waits)
   }
 
-  /** Ends the COPY of every shard; rows by shard. Rejects with the first shard's error after all have answered. */
-  async finishCopy(): Promise<number[]> {
-    const results = await Promise.allSettled(this.#copies.map((copy) => copy.finish()))
-    const failed = results.findIndex((result) => result.status === 'rejected')
-    const failure = results[failed]
-    if (failure?.status === 'rejected') {
-      this.failedShard = failed
-      throw failure.reason
-    }
-    return results.map((result) => (result.status === 'fulfilled' ? result.value : 0))
+  /** Ends the COPY of every shard; how, by shard. */
+  async endCopy(): Promise<CopyEnd[]> {
+    const ends = await Promise.allSettled(this.#copies.map((copy) => copy.finish()))
+    return ends.map((end) =>
+      end.status === 'fulfilled'
+        ? { rows: end.value }
+        : { rows: 0, error: toEngineError(end.reason) },
+    )
   }
 
   /** CopyFail to every shard. */

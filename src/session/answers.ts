@@ -74,6 +74,7 @@ function errorFields(error: EngineError, severity: string): Record<string, strin
     ...(error.detail === undefined ? {} : { D: error.detail }),
     ...(error.hint === undefined ? {} : { H: error.hint }),
     ...(error.position === undefined ? {} : { P: String(error.position) }),
+    ...(error.where === undefined ? {} : { W: error.where }),
     R: error.code,
   }
 }

@@ -9,8 +9,12 @@ import type { HeldServer } from './held-servers.js'
 
 export interface CopyShardResult {
   readonly rows: number
+  /** Absent, too, when the server has only said that it was told to fail. */
   readonly error?: EngineError
 }
+
+/** query_canceled: what a CopyFail is answered with. */
+const CANCELED = '57014'
 
 const doneFrame = new FrameWriter(8).begin(frontend.copyDone).end().take()
 const failFrame = new FrameWriter(64)
@@ -25,13 +29,16 @@ export class CopyShard implements ServerReceiver {
   response: Buffer | undefined
   onDrained: (() => void) | undefined
   /** An error came while data was expected. */
-  onFailed: ((error: EngineError) => void) | undefined
+  onFailed: (() => void) | undefined
+  /** A notice for the client: borrowed. */
+  onNotice: ((frame: Buffer) => void) | undefined
   readonly #held: HeldServer
   readonly #opened = deferred<void>()
   readonly #result = deferred<CopyShardResult>()
   #error: EngineError | undefined
   #rows = 0
   #takesData = false
+  #wasFailed = false
 
   constructor(held: HeldServer, copyStatement: Buffer) {
     this.#held = held
@@ -65,6 +72,7 @@ export class CopyShard implements ServerReceiver {
 
   fail(): void {
     if (this.#takesData) this.#held.server.write(failFrame, 0)
+    if (this.#takesData) this.#wasFailed = true
     this.#takesData = false
   }
 
@@ -105,6 +113,9 @@ export class CopyShard implements ServerReceiver {
       case backend.errorResponse:
         this.#fail(serverErrorOf(buffer, start, end))
         break
+      case backend.noticeResponse:
+        this.onNotice?.(buffer.subarray(start, end))
+        break
       case backend.parameterStatus:
         server.parameterStatus(buffer, start, end)
         break
@@ -117,10 +128,11 @@ export class CopyShard implements ServerReceiver {
   }
 
   #fail(error: EngineError): void {
+    if (this.#wasFailed && error.sqlstate === CANCELED) return
     this.#error ??= error
     const wasTaking = this.#takesData
     this.#takesData = false
-    if (wasTaking) this.onFailed?.(error)
+    if (wasTaking) this.onFailed?.()
   }
 
   #settle(): void {

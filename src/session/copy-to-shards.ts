@@ -3,7 +3,9 @@
  * The statement runs in a transaction on each; rows are split by copy/copy-in-router.ts (its header has the protocol);
  * the commit follows `cross_shard_writes`.
  */
-import { CopyInRouter, copyDataHeader, whereOf } from '../copy/copy-in-router.js'
+import { CopyInRouter, copyDataHeader } from '../copy/copy-in-router.js'
+import { copyWhere } from '../copy/copy-row.js'
+import { firstFault, type LineFault, ownFault } from '../copy/line-map.js'
 import { type EngineError, engineError, toEngineError } from '../errors/engine-error.js'
 import type { ByteSocket } from '../net/byte-socket.js'
 import type { Plan, PlannedStatement } from '../plan/plan.js'
@@ -13,7 +15,7 @@ import { frontend } from '../wire/tags.js'
 import { completeFrame, errorFrame } from './answers.js'
 import { commitOverShards, rollBackAll } from './commit-over-shards.js'
 import type { CopyIn } from './copy-in.js'
-import { CopyShard } from './copy-shard.js'
+import { CopyShard, type CopyShardResult } from './copy-shard.js'
 import type { CopyTarget } from './environment.js'
 import type { HeldServer } from './held-servers.js'
 import type { SessionCore } from './session-core.js'
@@ -34,11 +36,16 @@ export class CopyToShards implements CopyIn {
   readonly #router: CopyInRouter
   readonly #isImplicit: boolean
   readonly #isExtended: boolean
+  readonly #table: string
   #paused = new Set<number>()
   #error: EngineError | undefined
-  #clientFailed = false
   #dataEnded = false
-  #answered = false
+  /** The answer is on its way. */
+  #isEnding = false
+  /** The answer has been given; in the extended protocol ReadyForQuery waits for Sync. */
+  #isAnswered = false
+  #hasSync = false
+  #isStopped = false
 
   /** Starts the COPY on every shard; resolves when all take data and the client was told so. */
   static async start(
@@ -56,13 +63,18 @@ export class CopyToShards implements CopyIn {
     const helds: HeldServer[] = []
     for (const number of numbers) helds.push(await core.held.acquire(number, 'primary'))
     const isImplicit = !core.transaction.isExplicit
+    let shards: CopyShard[] = []
     try {
       await Promise.all(helds.map((held) => core.held.joinNow(held, core.transaction)))
       const sql = queryFrame(copy.text.slice(copy.statement.start, copy.statement.end))
-      const shards = helds.map((held) => new CopyShard(held, sql))
-      await Promise.all(shards.map((shard) => shard.opened))
+      shards = helds.map((held) => new CopyShard(held, sql))
+      for (const one of await Promise.allSettled(shards.map((shard) => shard.opened)))
+        if (one.status === 'rejected') throw one.reason
       return new CopyToShards(core, client, copy, { helds, shards, target, isImplicit })
     } catch (error) {
+      // Those that take data hear nothing else before the COPY is over.
+      for (const shard of shards) shard.fail()
+      await Promise.all(shards.map((shard) => shard.result))
       await rollBack(core, helds, isImplicit)
       throw error
     }
@@ -80,10 +92,12 @@ export class CopyToShards implements CopyIn {
     this.#shards = parts.shards
     this.#isImplicit = parts.isImplicit
     this.#isExtended = core.running?.protocol === 'extended'
+    this.#table = copy.statement.effects.copy?.table?.name ?? ''
     this.#router = this.#makeRouter(copy, parts.target)
     for (const shard of this.#shards) {
       shard.onDrained = () => this.#drained(shard.number)
-      shard.onFailed = (error) => this.#shardFailed(shard, error)
+      shard.onFailed = () => this.#shardFailed()
+      shard.onNotice = (frame) => core.output.append(Buffer.from(frame))
     }
     core.output.append(this.#shards[0]?.response as Buffer)
     core.output.flush()
@@ -110,14 +124,14 @@ export class CopyToShards implements CopyIn {
     if (tag === frontend.flush || this.#dataEnded) return
     if (tag === frontend.copyData) return this.#data(buffer.subarray(start + 5, end))
     this.#dataEnded = true
+    if (!this.#isExtended) this.isOver = true
     if (tag === frontend.copyDone) return this.#dataDone()
     const reason =
       tag === frontend.copyFail
         ? `COPY from stdin failed: ${buffer.toString('utf8', start + 5, end - 1)}`
         : `unexpected message type 0x${tag.toString(16)} during COPY from stdin`
-    this.#clientFailed = true
-    this.#error ??= engineError('SESSION_COPY_FAILED', { reason })
-    this.#endShards()
+    const where = copyWhere(this.#table, this.#router.line + 1)
+    this.#fail(engineError('SESSION_COPY_FAILED', { reason }, { where }), 'fail')
   }
 
   /** Never: errors of shards are handled here. */
@@ -126,17 +140,18 @@ export class CopyToShards implements CopyIn {
   }
 
   stop(): void {
-    if (this.isOver) return
     this.isOver = true
+    if (this.#isAnswered) return
+    this.#isStopped = true
     for (const shard of this.#shards) shard.abandon()
   }
 
   #data(body: Buffer): void {
-    if (this.#error) return
+    if (this.#isEnding) return
     try {
       this.#router.push(body)
     } catch (error) {
-      this.#error = toEngineError(error)
+      this.#fail(toEngineError(error), 'done')
     }
   }
 
@@ -154,51 +169,70 @@ export class CopyToShards implements CopyIn {
   }
 
   #dataDone(): void {
+    if (this.#isEnding) return
     try {
-      if (!this.#error) this.#router.finish()
+      this.#router.finish()
     } catch (error) {
-      this.#error ??= toEngineError(error)
+      return this.#fail(toEngineError(error), 'done')
     }
-    this.#endShards()
+    for (const shard of this.#shards) shard.done()
+    void this.#finish()
   }
 
-  /** One shard has failed while data flows: the others are failed too, the client's data swallowed. */
-  #shardFailed(shard: CopyShard, error: EngineError): void {
-    if ('fields' in error) {
-      const fields = error.fields as Record<string, string>
-      if (fields['W']) fields['W'] = whereOf(fields['W'], shard.number, this.#shards.length)
-    }
+  /** A shard has failed while data flows; what the client sends further is swallowed. */
+  #shardFailed(): void {
+    if (!this.#isEnding) this.#fail(undefined, 'fail')
+  }
+
+  /** `done`: the rows before our own error have been handed out, and the servers are asked about them first. */
+  #fail(error: EngineError | undefined, how: 'done' | 'fail'): void {
+    if (this.#isEnding) return
+    this.#isEnding = true
     this.#error = error
-    for (const other of this.#shards) if (other !== shard) other.fail()
-    this.#client.resume()
-    this.#paused.clear()
-    if (!this.#isExtended || !this.#dataEnded) void this.#finish()
-  }
-
-  #endShards(): void {
+    // An earlier fault may be among the rows that are still here.
+    if (how === 'fail') this.#router.flush()
     for (const shard of this.#shards) {
-      if (this.#clientFailed) shard.fail()
-      else shard.done()
+      // A row that ends in a carriage return is not complete to a server that has seen no other.
+      if (how === 'done' || this.#router.endsInReturn) shard.done()
+      else shard.fail()
     }
+    this.#paused.clear()
+    this.#client.resume()
     void this.#finish()
   }
 
   async #finish(): Promise<void> {
-    if (this.#answered) return
-    this.#answered = true
+    this.#isEnding = true
     const results = await Promise.all(this.#shards.map((shard) => shard.result))
-    if (this.isOver) return
-    const serverError = this.#clientFailed ? undefined : results.find((one) => one.error)?.error
-    const error =
-      serverError && !isOurFail(serverError) ? serverError : (this.#error ?? serverError)
+    if (this.#isStopped) return
+    const error = this.#firstError(results)
     try {
       if (error) await this.#undo(error)
       else await this.#commit(results.map((one) => one.rows))
     } catch (failure) {
       await this.#undo(toEngineError(failure))
     }
-    if (!this.#isExtended) this.#end()
+    this.#isAnswered = true
+    if (!this.#isExtended || this.#hasSync) this.#end()
     else this.#core.output.flush()
+  }
+
+  /** What one server would have said. */
+  #firstError(results: readonly CopyShardResult[]): EngineError | undefined {
+    const faults: LineFault<EngineError>[] = results.flatMap(({ error }, index) =>
+      error ? [this.#placed(error, this.#shards[index]?.number ?? 0)] : [],
+    )
+    if (this.#error) faults.push(ownFault(this.#error))
+    return firstFault(faults)?.error
+  }
+
+  /** A server counts only the lines of its shard. */
+  #placed(error: EngineError, shard: number): LineFault<EngineError> {
+    const fields = 'fields' in error ? (error.fields as Record<string, string>) : {}
+    if (!fields['W']) return { error, line: undefined }
+    const { where, line } = this.#router.placeOf(fields['W'], shard, this.#shards.length)
+    fields['W'] = where
+    return { error, line }
   }
 
   async #commit(rows: number[]): Promise<void> {
@@ -219,9 +253,12 @@ export class CopyToShards implements CopyIn {
     core.output.append(errorFrame(error, 'ERROR'))
   }
 
+  /** PostgreSQL ignores Sync while it takes data. */
   #sync(): void {
-    if (!this.#isExtended || !this.#dataEnded) return
-    if (this.#answered) this.#end()
+    if (!this.#isExtended || (!this.#dataEnded && !this.#isEnding)) return
+    this.#hasSync = true
+    this.isOver = true
+    if (this.#isAnswered) this.#end()
   }
 
   #end(): void {
@@ -230,9 +267,6 @@ export class CopyToShards implements CopyIn {
     this.#core.complete()
   }
 }
-
-/** Our own CopyFail, heard back from a shard. */
-const isOurFail = (error: EngineError): boolean => error.sqlstate === '57014'
 
 function targetOf(core: SessionCore, statement: PlannedStatement): CopyTarget {
   const table = statement.effects.copy?.table

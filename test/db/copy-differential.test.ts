@@ -1,190 +1,271 @@
 /**
- * PostgreSQL is the oracle: a file copied whole into one table, and the same file split over three.
- * Same rows, each on the shard of its key; or the same SQLSTATE, and the same line where the splitter refuses.
- * PGSHARD_COPY_CASES sets how many random files a version gets; a failure prints the seed.
+ * PostgreSQL is the oracle: a file copied whole into one table, the same file through serve over three shards, and through the
+ * engine of `copy-shard --single-transaction`. The same rows, each on the shard of its key, and the same tag; or the same error
+ * with its line, and no rows. PGSHARD_COPY_CASES sets how many random files a version gets, PGSHARD_COPY_SEED where they begin;
+ * a failure prints the seed.
  */
+import { Readable } from 'node:stream'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import { describe, expect, it } from 'vitest'
-import { parseCopyOptions } from '../../src/copy/copy-options.js'
-import { makeRowRouter } from '../../src/copy/row-router.js'
-import { makeKeyPlacer } from '../../src/sharding/key-placer.js'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { systemClock } from '../../src/base/clock.js'
+import { type CopyOptions, parseCopyOptions } from '../../src/copy/copy-options.js'
+import { contextLine } from '../../src/copy/line-map.js'
+import { isEngineError } from '../../src/errors/engine-error.js'
+import { loadCopy } from '../../src/load/load-copy.js'
+import { placeByColumn } from '../../src/load/load-options.js'
+import { type KeyPlacer, makeKeyPlacer } from '../../src/sharding/key-placer.js'
+import { runCli } from '../support/run-cli.js'
+import { type Served, startServe, writeServeConfig } from '../support/serve.js'
+import { bySize } from '../support/test-size.js'
 import { usePostgres } from '../support/use-postgres.js'
-import { type CopyCase, makeCopyCase } from './copy-dialects.js'
+import { type CopyCase, copySqlOf, makeCopyCase } from './copy-dialects.js'
 
-const CASES = Number(
-  process.env['PGSHARD_COPY_CASES'] ?? (process.env['PGSHARD_FULL'] ? 20_000 : 300),
-)
-const SHARDS = 3
-const COLUMNS = ['id', 'a', 'b']
-
-interface Outcome {
-  rows?: string[]
-  code?: string
-  message?: string
-  line?: string
-}
-
-const lineOf = (where: string | undefined) => /line \d+/.exec(where ?? '')?.[0]
-
-function copySql(table: string, one: CopyCase): string {
-  const literal = (text: string) => `'${text.replaceAll("'", "''")}'`
-  const written = Object.entries(one.options).map(([name, value]) =>
-    name === 'format' || name === 'header' ? `${name} ${value}` : `${name} ${literal(value)}`,
-  )
-  if (one.forceNull) written.push('force_null (id, a)')
-  if (one.forceNotNull) written.push('force_not_null (b)')
-  return `copy ${table} from stdin (${written.join(', ')})`
-}
-
-function copyInto(client: pg.Client, sql: string, data: Buffer): Promise<Outcome> {
-  return new Promise((resolve) => {
-    const stream = client.query(copyFrom(sql))
-    stream.on('error', (error: Error & { code?: string; where?: string }) => {
-      const line = lineOf(error.where)
-      resolve({ code: error.code ?? '?', message: error.message, ...(line ? { line } : {}) })
-    })
-    stream.on('finish', () => resolve({}))
-    stream.end(data)
-  })
-}
-
-async function rowsOf(client: pg.Client, table: string): Promise<string[][]> {
-  const { rows } = await client.query({
-    text: `select id::text, a, b from ${table}`,
-    rowMode: 'array',
-  })
-  return rows as string[][]
-}
-
-async function copyWhole(client: pg.Client, one: CopyCase): Promise<Outcome> {
-  await client.query('begin')
-  const outcome = await copyInto(client, copySql('t', one), one.data)
-  if (outcome.code === undefined) {
-    outcome.rows = (await rowsOf(client, 't')).map((row) => JSON.stringify(row)).sort()
+/** Connections of the engine that wait for the next load: opening a dozen for each of 20,000 would be most of the work. */
+const kept = vi.hoisted(() => ({
+  idle: new Map<string, pg.Client[]>(),
+  urls: new WeakMap<pg.Client, string>(),
+}))
+vi.mock('../../src/pg/connect.js', async (importActual) => {
+  const actual = await importActual<typeof import('../../src/pg/connect.js')>()
+  const connectPg: typeof actual.connectPg = async (target, options) => {
+    const client = kept.idle.get(String(target))?.pop()
+    if (client !== undefined) return client
+    const made = await actual.connectPg(target, options)
+    kept.urls.set(made, String(target))
+    return made
   }
-  await client.query('rollback')
-  return outcome
-}
-
-/** The router's error and those of the shards, which come first because their rows do. */
-async function copySplit(client: pg.Client, one: CopyCase, serverMajor: number) {
-  const placer = makeKeyPlacer({
-    column: 'id',
-    keyType: one.keyType,
-    placement: { kind: 'hash', hasher: 'postgres', buckets: SHARDS, bucketMap: [0, 1, 2] },
-  })
-  const parts = Array.from({ length: SHARDS }, (): Buffer[] => [])
-  const options = parseCopyOptions({
-    direction: 'in',
-    options: [
-      ...Object.entries(one.options).map(([name, value]) => ({ name, value })),
-      ...(one.forceNull ? [{ name: 'force_null', list: ['id', 'a'] }] : []),
-      ...(one.forceNotNull ? [{ name: 'force_not_null', list: ['b'] }] : []),
-    ],
-  })
-  const router = makeRowRouter({
-    options,
-    layout: { table: 't', columns: columnsOf(one), keyIndex: one.keyIndex, serverMajor },
-    shardCount: SHARDS,
-    placer,
-    onBatch: (shard, bytes) => parts[shard]!.push(bytes),
-  })
-  let refused: Outcome | undefined
-  try {
-    for (let at = 0; at < one.data.length; at += one.chunkBytes) {
-      const chunk = Buffer.from(one.data.subarray(at, at + one.chunkBytes))
-      router.push(chunk)
-      chunk.fill(0x23)
-    }
-    router.finish()
-  } catch (error) {
-    const { sqlstate, message, where } = error as {
-      sqlstate: string
-      message: string
-      where: string
-    }
-    const line = lineOf(where)
-    refused = { code: sqlstate, message, ...(line ? { line } : {}) }
+  return { ...actual, connectPg }
+})
+vi.mock('../../src/pg/admin-query.js', async (importActual) => {
+  const actual = await importActual<typeof import('../../src/pg/admin-query.js')>()
+  const closePg: typeof actual.closePg = async (client) => {
+    const url = kept.urls.get(client)
+    if (url === undefined) return await actual.closePg(client)
+    kept.idle.set(url, [...(kept.idle.get(url) ?? []), client])
   }
-  await client.query('begin')
-  const failures: Outcome[] = []
-  const rows: string[] = []
-  for (const [shard, buffers] of parts.entries()) {
-    await client.query('savepoint s')
-    const outcome = await copyInto(client, copySql(`t${shard}`, one), Buffer.concat(buffers))
-    if (outcome.code !== undefined) {
-      failures.push(outcome)
-      await client.query('rollback to s')
-      continue
-    }
-    for (const row of await rowsOf(client, `t${shard}`)) {
-      const key = row[0]
-      const home = key === null || key === undefined ? placer.ofNull() : placer.ofString(key)
-      expect(home, `shard of ${JSON.stringify(row)}`).toBe(shard)
-      rows.push(JSON.stringify(row))
-    }
-  }
-  await client.query('rollback')
-  return { failures, refused, rows: rows.sort() }
-}
-
-/** Column order of the file: the key stands where the case wants it. */
-function columnsOf(one: CopyCase): string[] {
-  const others = COLUMNS.slice(1)
-  return [...others.slice(0, one.keyIndex), 'id', ...others.slice(one.keyIndex)]
-}
-
-async function prepare(client: pg.Client, one: CopyCase, known: { shape: string }): Promise<void> {
-  const shape = `${one.keyType} ${one.keyIndex}`
-  if (known.shape === shape) return
-  known.shape = shape
-  const columns = columnsOf(one).map((name) => `${name} ${name === 'id' ? one.keyType : 'text'}`)
-  for (const table of ['t', 't0', 't1', 't2'])
-    await client.query(
-      `drop table if exists ${table}; create unlogged table ${table} (${columns.join(', ')})`,
-    )
-}
-
-describe.each([15, 18] as const)('against PostgreSQL %i', (version) => {
-  const postgres = usePostgres({ version })
-
-  it(
-    'splits what it accepts and refuses what it refuses',
-    async () => {
-      const client = await postgres().connect()
-      const known = { shape: '' }
-      const counts = { accepted: 0, refused: 0 }
-      const seeds = Array.from({ length: CASES }, (_, index) => index + 1)
-      // By shape, so that tables are made six times only.
-      const cases = seeds.map(makeCopyCase).sort((a, b) => shapeOf(a) - shapeOf(b))
-      for (const one of cases) {
-        await prepare(client, one, known)
-        const whole = await copyWhole(client, one)
-        const split = await copySplit(client, one, version)
-        const note = `seed ${one.seed}: ${copySql('t', one)} in pieces of ${one.chunkBytes}: ${JSON.stringify(one.data.toString())}\nwhole ${JSON.stringify(whole)}\nsplit ${JSON.stringify(split)}`
-        if (whole.rows !== undefined) {
-          counts.accepted++
-          expect(split, note).toEqual({ failures: [], refused: undefined, rows: whole.rows })
-        } else if (split.failures.length > 0) {
-          counts.refused++
-          expect(
-            split.failures.map(({ code }) => code),
-            note,
-          ).toContain(whole.code)
-        } else {
-          counts.refused++
-          expect(split.refused?.code, note).toBe(whole.code)
-          expect(split.refused?.line, note).toBe(whole.line)
-          if (whole.code === '22P04') expect(split.refused?.message, note).toBe(whole.message)
-        }
-      }
-      expect(counts.accepted).toBeGreaterThan(CASES / 4)
-      expect(counts.refused).toBeGreaterThan(CASES / 20)
-      await client.end()
-    },
-    Math.max(60_000, CASES * 60),
-  )
+  return { ...actual, closePg }
 })
 
-const shapeOf = (one: CopyCase): number => one.keyIndex * 2 + (one.keyType === 'text' ? 0 : 1)
+/** 20,000 over the four versions. */
+const CASES = Number(process.env['PGSHARD_COPY_CASES'] ?? bySize(60, 5000))
+const FIRST_SEED = Number(process.env['PGSHARD_COPY_SEED'] ?? 1)
+const SHARDS = 3
+
+const tables = ['text', 'bigint'].flatMap((key) =>
+  ['text', 'int'].map((other) => ({ name: `t_${key}_${other}`, key, other })),
+)
+const schema = tables
+  .map(
+    ({ name, key, other }) =>
+      `create unlogged table ${name} (gone int, id ${key}, made text generated always as ('m') stored, a text, b ${other}); alter table ${name} drop column gone;`,
+  )
+  .join('\n')
+const sharding = tables
+  .map(
+    ({ name, key }) =>
+      `[[sharded_tables]]\ndatabase = "app"\nname = "${name}"\ncolumn = "id"\ndata_type = "${key}"`,
+  )
+  .join('\n')
+const tableOf = (one: CopyCase) => `t_${one.keyType}_${one.otherType}`
+
+interface Outcome {
+  /** As one text each, sorted. */
+  readonly rows: readonly string[]
+  readonly tag?: number
+  readonly error?: { code: string; message: string; where: string | undefined }
+}
+
+function copyInto(client: pg.Client, sql: string, one: CopyCase): Promise<Omit<Outcome, 'rows'>> {
+  return new Promise((resolve) => {
+    const stream = client.query(copyFrom(sql))
+    stream.on(
+      'error',
+      ({ code = '?', message, where }: Error & { code?: string; where?: string }) =>
+        resolve({ error: { code, message, where } }),
+    )
+    stream.on('finish', () => resolve({ tag: stream.rowCount }))
+    for (const chunk of chunksOf(one)) stream.write(chunk)
+    stream.end()
+  })
+}
+
+function* chunksOf(one: CopyCase): Generator<Buffer> {
+  for (let at = 0; at < one.data.length; at += one.chunkBytes)
+    yield Buffer.from(one.data.subarray(at, at + one.chunkBytes))
+}
+
+/** The rows of a table, which is empty then. */
+async function takeRows(client: pg.Client, table: string): Promise<(string | null)[][]> {
+  const sql = `delete from ${table} returning id::text, a, b::text`
+  return (await client.query<(string | null)[]>({ text: sql, rowMode: 'array' })).rows
+}
+
+/** The options of a case as flags of `copy-shard` give them; undefined: it has no such flags. */
+function engineOptions(one: CopyCase): CopyOptions | undefined {
+  const others = ['default', 'on_error', 'log_verbosity', 'freeze', 'bogus']
+  if (others.some((name) => name in one.options)) return undefined
+  try {
+    return parseCopyOptions({
+      direction: 'in',
+      options: [
+        ...Object.entries(one.options).map(([name, value]) => ({ name, value })),
+        ...(one.forceNull.length > 0 ? [{ name: 'force_null', list: one.forceNull }] : []),
+        ...(one.forceNotNull.length > 0
+          ? [{ name: 'force_not_null', list: one.forceNotNull }]
+          : []),
+      ],
+    })
+  } catch {
+    return undefined
+  }
+}
+
+async function loadByEngine(
+  one: CopyCase,
+  options: CopyOptions,
+  urls: readonly string[],
+): Promise<Omit<Outcome, 'rows'>> {
+  const request = {
+    inputs: [{ name: 'input', open: () => Readable.from(chunksOf(one)) }],
+    compression: 'none' as const,
+    urls,
+    table: tableOf(one),
+    columns: one.columns,
+    options,
+    jobs: 1,
+    isDryRun: false,
+    verifies: false,
+    isTwoPhase: true,
+    placementOf: (table: Parameters<typeof placeByColumn>[1]) =>
+      placeByColumn({ column: 'id' }, table, urls.length),
+  }
+  const signal = new AbortController().signal
+  try {
+    const report = await loadCopy(request, {
+      clock: systemClock,
+      signal,
+      onProgress: () => undefined,
+    })
+    return { tag: report.written }
+  } catch (error) {
+    if (!isEngineError(error)) throw error
+    const { sqlstate: code, message, where } = error
+    return { error: { code, message, where } }
+  }
+}
+
+describe.each([15, 16, 17, 18] as const)(
+  'D135, D137, D138, D140: COPY against PostgreSQL %i',
+  (version) => {
+    const postgres = usePostgres({ version })
+    const databases: string[] = []
+    const shards: pg.Client[] = []
+    const placers = new Map<string, KeyPlacer>(
+      (['text', 'bigint'] as const).map((keyType) => [
+        keyType,
+        makeKeyPlacer({
+          column: 'id',
+          keyType,
+          placement: { kind: 'hash', hasher: 'postgres', buckets: SHARDS, bucketMap: [0, 1, 2] },
+        }),
+      ]),
+    )
+    let whole: pg.Client
+    let served: Served
+    let over: pg.Client
+
+    beforeAll(async () => {
+      const { host, port } = postgres().servers[0]!
+      whole = await postgres().connect()
+      await whole.query(schema)
+      for (let shard = 0; shard < SHARDS; shard++) {
+        databases.push(await postgres().createDatabase())
+        shards.push(await postgres().connect(0, databases[shard]))
+        await shards[shard]!.query(schema)
+      }
+      const setup = {
+        shards: databases.map((database) => ({ host, port, database })),
+        tables: sharding,
+      }
+      const { configPath, usersPath } = writeServeConfig(setup)
+      const made = await runCli(['setup', '-c', configPath, '-u', usersPath])
+      expect(made.code, made.stderr).toBe(0)
+      served = await startServe(setup)
+      over = await served.connect()
+    })
+    afterAll(async () => {
+      await Promise.all([...kept.idle.values()].flat().map((client) => client.end()))
+      kept.idle.clear()
+      await over?.end()
+    })
+
+    async function copyWhole(one: CopyCase): Promise<Outcome> {
+      const table = tableOf(one)
+      const outcome = await copyInto(whole, copySqlOf(table, one), one)
+      return { ...outcome, rows: textsOf(await takeRows(whole, table)) }
+    }
+
+    /** What a load has left on the shards, each row where its key belongs. */
+    async function gather(one: CopyCase): Promise<string[]> {
+      const placer = placers.get(one.keyType)!
+      const all: (string | null)[][] = []
+      for (const [shard, client] of shards.entries()) {
+        for (const row of await takeRows(client, tableOf(one))) {
+          const home = row[0] == null ? placer.ofNull() : placer.ofString(row[0])
+          expect(home, `shard of ${JSON.stringify(row)}`).toBe(shard)
+          all.push(row)
+        }
+      }
+      return textsOf(all)
+    }
+
+    const textsOf = (rows: (string | null)[][]) => rows.map((row) => JSON.stringify(row)).sort()
+
+    it(
+      'does what one server does, through serve and through copy-shard --single-transaction',
+      async () => {
+        const counts = { accepted: 0, refused: 0, loaded: 0 }
+        for (let seed = FIRST_SEED; seed < FIRST_SEED + CASES; seed++) {
+          const one = makeCopyCase(seed, version)
+          const sql = copySqlOf(tableOf(one), one)
+          const wanted = await copyWhole(one)
+          const note = `seed ${seed}: ${sql} in pieces of ${one.chunkBytes}: ${JSON.stringify(one.data.toString('latin1'))}`
+          const served = { ...(await copyInto(over, sql, one)), rows: await gather(one) }
+          if (isUnplaceable(served)) {
+            expect(served.rows, note).toEqual([])
+            continue
+          }
+          expect(ofServe(served, one), note).toEqual(ofServe(wanted, one))
+          counts[wanted.error === undefined ? 'accepted' : 'refused']++
+          const options = engineOptions(one)
+          if (options === undefined) continue
+          const urls = databases.map((database) => postgres().url(0, database))
+          const loaded = { ...(await loadByEngine(one, options, urls)), rows: await gather(one) }
+          counts.loaded++
+          expect(ofEngine(loaded), `${note} by copy-shard: ${loaded.error?.message}`).toEqual(
+            ofEngine(wanted),
+          )
+        }
+        expect(counts.accepted).toBeGreaterThan(CASES / 4)
+        expect(counts.refused).toBeGreaterThan(CASES / 10)
+        expect(counts.loaded).toBeGreaterThan(CASES / 2)
+      },
+      Math.max(120_000, CASES * 1000),
+    )
+  },
+)
+
+/** A row that asks for the default of the sharding key (docs/limits.md). */
+const isUnplaceable = ({ error }: Outcome): boolean =>
+  error?.message === 'cannot place a row whose sharding key is a default'
+
+/** With ON_ERROR a CONTEXT may speak of a column of the last row that was skipped, which another shard has had. */
+const ofServe = (outcome: Outcome, one: CopyCase): object =>
+  'on_error' in one.options && outcome.error !== undefined
+    ? { ...outcome, error: { ...outcome.error, where: contextLine(outcome.error.where) } }
+    : outcome
+
+/** copy-shard names the file beside the line. */
+const ofEngine = ({ error, rows, tag }: Outcome) =>
+  error === undefined ? { rows, tag } : { rows, code: error.code, line: contextLine(error.where) }

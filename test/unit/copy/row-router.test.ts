@@ -83,7 +83,7 @@ describe('row router', () => {
     )
   })
 
-  it('hands out the rows before a fault, so that a server may find an earlier one', () => {
+  it('hands out the rows up to a fault, so that a server may find an earlier one', () => {
     const given: string[] = []
     const router = makeRowRouter({
       options: makeCopyOptions({ format: 'csv' }),
@@ -94,7 +94,7 @@ describe('row router', () => {
     })
     router.push(Buffer.from('1,x\n2,y\n9,z\n1,never\n'))
     expect(() => router.finish()).toThrowError(expect.objectContaining({ sqlstate: '23514' }))
-    expect(given).toEqual(['0 1,x\n', '1 2,y\n'])
+    expect(given).toEqual(['0 1,x\n9,z\n', '1 2,y\n'])
   })
 
   it('refuses data without the key', () => {
