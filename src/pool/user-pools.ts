@@ -132,11 +132,14 @@ export class UserPools implements ShardPools {
   #candidates(hosts: readonly ServerPool[], role: 'primary' | 'any'): readonly ServerPool[] {
     const only = hosts[0] as ServerPool
     if (hosts.length === 1 && only.host.role === 'primary') return hosts
-    if (role === 'primary') {
-      const primary = primaryAmong(hosts)
-      return primary ? [primary] : []
-    }
-    return this.#installed.balancer.order(readersAmong(hosts, this.definition.readWriteSplit))
+    const fitting = this.#fitting(hosts, role)
+    return role === 'primary' ? fitting : this.#installed.balancer.order(fitting)
+  }
+
+  #fitting(hosts: readonly ServerPool[], role: 'primary' | 'any'): readonly ServerPool[] {
+    if (role === 'any') return readersAmong(hosts, this.definition.readWriteSplit)
+    const primary = primaryAmong(hosts)
+    return primary ? [primary] : []
   }
 
   async #checkoutSoon(attempt: Attempt): Promise<ServerCheckout> {
@@ -223,6 +226,12 @@ export class UserPools implements ShardPools {
     const youngest = youngestOfCycle(pools.map(({ pool }) => pool.standing))
     if (!youngest) return
     endWait(youngest, engineError('POOL_HOLDERS_DEADLOCK', { database: this.definition.database }))
+  }
+
+  whyWaiting(shard: number, role: 'primary' | 'any'): string {
+    const [pool] = this.#fitting(this.#hostsOf(shard), role)
+    if (!pool) return `shard ${shard} has no ${role === 'primary' ? 'primary' : 'host'} now`
+    return pool.whyWaiting()
   }
 
   #hostsOf(shard: number): readonly ServerPool[] {

@@ -62,14 +62,20 @@ export function defineGuestPool(
 /** Equal when the same keys live on the same shard numbers, and these on the same servers. */
 export function layoutOf(config: LoadedConfig, database: string): string {
   const shards = config.databases.find(({ name }) => name === database)?.shards ?? []
+  // One shard has nothing to decide: its hosts may change under who waits.
+  if (shards.length === 1) return 'one shard'
+  return JSON.stringify([placesOf(config, database), config.sharding.get(database)])
+}
+
+/** Where the rows of each shard are written. Replicas may come and go: what they hold is the same. */
+export function placesOf(config: LoadedConfig, database: string): string {
+  const shards = config.databases.find(({ name }) => name === database)?.shards ?? []
   const places = shards.map(({ hosts }) =>
     hosts
-      .filter((host) => !host.reshardingOnly)
+      .filter((host) => !host.reshardingOnly && host.role !== 'replica')
       .map((host) => [host.host, host.port, host.database]),
   )
-  // One shard has nothing to decide: its hosts may change under who waits.
-  const sharding = config.sharding.get(database)
-  return shards.length === 1 ? 'one shard' : JSON.stringify([places, sharding])
+  return JSON.stringify(places)
 }
 
 interface HowToLogIn {

@@ -18,7 +18,7 @@ import { AuthQueries } from './auth-queries.js'
 import { Cancels } from './cancels.js'
 import { ClientRegistry } from './client-registry.js'
 import { makeControl } from './control.js'
-import { definePools, layoutOf } from './define-pools.js'
+import { definePools, layoutOf, placesOf } from './define-pools.js'
 import { alone, type Fleet, ProcessIds, type WorkerPlace } from './fleet.js'
 import { Guests } from './guests.js'
 import { type InForce, tlsToClients } from './in-force.js'
@@ -272,7 +272,12 @@ class RunningProxy implements ServingProxy {
         this.#guests.keepOnlyAllowed()
         this.#authQueries.reset()
         this.#twoPhase.forget()
-        for (const known of before.knowledge.values()) if (!this.#isKept(known)) known.close()
+        for (const known of before.knowledge.values()) {
+          const isMoved = placesOf(before.config, known.name) !== placesOf(config, known.name)
+          if (!this.#isKept(known)) known.close()
+          // Statements that were prepared there may have other columns here.
+          else if (isMoved) known.statements.schemaChanged()
+        }
       } finally {
         resume()
       }

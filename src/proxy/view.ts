@@ -96,6 +96,7 @@ function clientRow(
     connectedAtMs: client.connectedAtMs,
     lastRequestAtMs: client.lastRequestAtMs,
     ...client.figures,
+    ...(client.waitsFor === undefined ? {} : { waitsFor: client.waitsFor }),
     pins: client.pins,
     preparedStatements: client.preparedStatements,
   }
@@ -115,7 +116,8 @@ const placeOf = (place: WorkerPlace, pool: ServerPool): PoolPlaceView => ({
 const isInTransaction = (server: ServerConnection): boolean =>
   server.status !== TX_IDLE && server.outstanding === 0
 
-function poolRow(place: WorkerPlace, pool: ServerPool): PoolView {
+function poolRow(place: WorkerPlace, pool: ServerPool, nowMs: number): PoolView {
+  const replication = replicationOf(pool.hostState, nowMs)
   const now = pool.pool.snapshot()
   const { counters, limits } = pool.pool
   const lent = [...pool.pool.resources()].filter((server) => server.isLent)
@@ -149,6 +151,7 @@ function poolRow(place: WorkerPlace, pool: ServerPool): PoolView {
     waits: pool.waits.summary(),
     connectTimes: pool.connects.summary(),
     traffic: pool.traffic(),
+    ...(replication ? { replication } : {}),
   }
 }
 

@@ -54,6 +54,7 @@ export class HeldServers {
   readonly lentNames = new Set<string>()
   #late: Promise<HeldServer> | undefined
   #waiting: AbortController | undefined
+  #wanted: { readonly shard: number; readonly role: 'primary' | 'any' } | undefined
   #cancels: Promise<void> = Promise.resolve()
   static #firsts = 0
   readonly #owner = { order: 0 }
@@ -74,6 +75,12 @@ export class HeldServers {
 
   get isWaiting(): boolean {
     return this.#waiting !== undefined
+  }
+
+  /** What the client waits for, for people. */
+  get waitsFor(): string | undefined {
+    if (!this.#waiting || !this.#wanted) return undefined
+    return this.#access.pools.whyWaiting(this.#wanted.shard, this.#wanted.role)
   }
 
   get(shard: number): HeldServer | undefined {
@@ -102,6 +109,7 @@ export class HeldServers {
     })
     if (!(checkout instanceof Promise)) return this.#add(shard, checkout)
     this.#waiting = waiting
+    this.#wanted = { shard, role }
     const acquired = checkout.then(
       (lent) => {
         this.#waiting = undefined
