@@ -86,6 +86,7 @@ export const SHOW_TABLES = new Set([
   'listeners',
   'lists',
   'pools',
+  'replication',
   'servers',
   'stats',
   'users',

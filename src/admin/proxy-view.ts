@@ -25,6 +25,8 @@ export interface ClientView {
   readonly waitMs: number
   readonly queryMs: number
   readonly transactionMs: number
+  /** What it waits for, when it does. */
+  readonly waitsFor?: string
   /** Why it keeps its server. */
   readonly pins: readonly string[]
   readonly preparedStatements: number
@@ -70,6 +72,20 @@ export interface PoolView extends PoolPlaceView {
   readonly waits: PercentilesView
   readonly connectTimes: PercentilesView
   readonly traffic: TrafficView
+  /** Absent when its host is not watched. */
+  readonly replication?: ReplicationView
+}
+
+/** What a host last said of itself, plain enough for another process. */
+export interface ReplicationView {
+  /** As PostgreSQL writes it: `0/15D68A0`. */
+  readonly lsn: string
+  readonly timeline: number
+  readonly isInRecovery: boolean
+  /** Since it said so. */
+  readonly ageMs: number
+  readonly lagMs: number | undefined
+  readonly lagBytes: number | undefined
 }
 
 /** Milliseconds. */
@@ -86,6 +102,9 @@ export interface TrafficView {
   readonly queries: number
   readonly received: number
   readonly sent: number
+  /** Statements of clients. */
+  readonly reads: number
+  readonly writes: number
 }
 
 export interface ServerView extends PoolPlaceView {

@@ -10,7 +10,17 @@ import type {
   ServerView,
   WorkerView,
 } from './proxy-view.js'
-import { bool, type ColumnOf, count, micros, type ShowTable, span, stamp, table, text } from './show-table.js'
+import {
+  bool,
+  type ColumnOf,
+  count,
+  micros,
+  type ShowTable,
+  span,
+  stamp,
+  table,
+  text,
+} from './show-table.js'
 
 interface TimedClient extends ClientView {
   readonly nowMs: number
@@ -46,6 +56,7 @@ const clients = table<TimedClient>(
     count('wait', (c) => (c.state === 'waiting' ? seconds(c.nowMs - c.lastRequestAtMs) : 0)),
     text('tls', (c) => (c.isEncrypted ? 'TLS' : '')),
     text('pinned_by', (c) => c.pins.join(', ')),
+    text('waits_for', (c) => c.waitsFor ?? ''),
     count('worker', (c) => c.worker),
   ],
   (view) => view.clients().map((client) => ({ ...client, nowMs: view.nowMs() })),
@@ -61,6 +72,16 @@ const shardAndRole = [
   count<PoolPlaceView>('shard', (p) => p.shard),
   text<PoolPlaceView>('role', (p) => p.role),
 ]
+
+/** A whole number, or NULL while it is not known. */
+const optional = <R>(name: string, value: (row: R) => number | undefined): ColumnOf<R> => ({
+  name,
+  type: 'int8',
+  value: (row) => {
+    const known = value(row)
+    return known === undefined ? null : Math.trunc(known)
+  },
+})
 
 const worker = count<PoolPlaceView>('worker', (p) => p.worker)
 
@@ -113,6 +134,24 @@ const pools = table<PoolView>(
     count('sv_login', (p) => p.opening),
     count('pool_size', (p) => p.maxSize),
     count('min_pool_size', (p) => p.minSize),
+    worker,
+  ],
+  (view) => view.pools(),
+)
+
+const replication = table<PoolView>(
+  [
+    count('id', (p) => p.poolId),
+    ...place,
+    ...shardAndRole,
+    optional('replica_lag', (p) => p.replication?.lagMs),
+    text('pg_lsn', (p) => p.replication?.lsn ?? null),
+    optional('lsn_age', (p) => p.replication?.ageMs),
+    text('pg_is_in_recovery', (p) =>
+      p.replication === undefined ? null : p.replication.isInRecovery ? 't' : 'f',
+    ),
+    optional('replica_lag_bytes', (p) => p.replication?.lagBytes),
+    optional('timeline', (p) => p.replication?.timeline),
     worker,
   ],
   (view) => view.pools(),
@@ -243,6 +282,7 @@ const commands: readonly (readonly [string, string])[] = [
   ['SHOW DATABASES', 'databases and their hosts'],
   ['SHOW USERS', 'users of the configuration'],
   ['SHOW STATS', 'totals and averages for each pool'],
+  ['SHOW REPLICATION', 'how far each host is, and how far behind'],
   ['SHOW BANS', 'hosts that get no reads now, and why'],
   ['SHOW LISTENERS', 'channels that the proxy listens to for clients of transaction pools'],
   ['SHOW LISTS', 'how many of each'],
@@ -278,6 +318,7 @@ export const plainTables: Readonly<Record<string, ShowTable>> = {
   listeners,
   lists,
   pools,
+  replication,
   servers,
   users,
   version,

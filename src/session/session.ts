@@ -136,6 +136,10 @@ export class Session implements ClientHandle {
     return this.#core.transaction.isExplicit ? 'idle in transaction' : 'idle'
   }
 
+  get waitsFor(): string | undefined {
+    return this.#core.held.waitsFor
+  }
+
   get pins(): readonly string[] {
     return [...this.#core.held.pins]
   }
