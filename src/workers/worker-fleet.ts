@@ -25,6 +25,7 @@ const FIRST_DELAY_MS = 100
 const LONGEST_DELAY_MS = 5000
 /** SHOW leaves out a worker that does not answer. */
 const LOOK_MS = 3000
+const ANSWER_MS = 20
 
 export interface FleetOptions {
   readonly count: number
@@ -211,7 +212,12 @@ export class WorkerFleet {
     this.#options.log.info('restarting workers')
     const order = this.#places.map((_, number) => number).filter((number) => number !== last)
     for (const number of order) await this.#restartOne(number)
-    if (last !== undefined) void this.#restartOne(last).catch(() => undefined)
+    if (last === undefined) return
+    // Its client hears the answer first.
+    void this.#options.clock
+      .sleep(ANSWER_MS)
+      .then(() => this.#restartOne(last))
+      .catch(() => undefined)
   }
 
   async #restartOne(number: number): Promise<void> {

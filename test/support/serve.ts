@@ -28,6 +28,8 @@ export interface ServeSetup {
   readonly password?: string
   /** Lines of the user's entry. */
   readonly user?: readonly string[]
+  /** Further arguments of `serve`. */
+  readonly args?: readonly string[]
 }
 
 export interface Served {
@@ -86,7 +88,14 @@ export function writeServeConfig(setup: ServeSetup): { configPath: string; users
 /** Starts it and waits for `listening on`; it is ended with the test file. */
 export async function startServe(setup: ServeSetup): Promise<Served> {
   const { configPath, usersPath } = writeServeConfig(setup)
-  const program = startCli(['serve', '--config', configPath, '--users', usersPath])
+  const program = startCli([
+    'serve',
+    '--config',
+    configPath,
+    '--users',
+    usersPath,
+    ...(setup.args ?? []),
+  ])
   const match = await program.waitForOutput(/listening on \S+:(\d+)/)
   const port = Number(match[1])
   const database = setup.database ?? 'app'
