@@ -34,8 +34,8 @@ import { encodeCell, fieldOf } from './cell.js'
 import type { ProxyControl } from './proxy-control.js'
 
 export interface AdminSession {
-  /** One frame of the client; `body` is without tag and length, and is not kept. */
-  frame(tag: number, body: Buffer): void
+  /** One frame of the client; `body` is without tag and length, and is not kept. Resolves when it was dealt with, after those before it. */
+  frame(tag: number, body: Buffer): Promise<void>
 }
 
 interface Portal {
@@ -86,13 +86,15 @@ class Conversation {
     this.#identity = identity
   }
 
-  take(tag: number, body: Buffer): void {
+  /** Resolves when the frame was dealt with. */
+  take(tag: number, body: Buffer): Promise<void> {
     this.#line = this.#line.then(async () => {
       if (tag === frontend.query) await this.#simple(body)
       else if (tag === frontend.sync) this.#ready()
       else if (!this.#isSkipping) await this.#extended(tag, body)
       this.#flush()
     })
+    return this.#line
   }
 
   async #simple(body: Buffer): Promise<void> {

@@ -26,6 +26,8 @@ export interface FanOutOutcome {
   readonly error?: EngineError
   /** The command tag with the counts of all shards; undefined when the request executed nothing. */
   readonly tag?: string
+  /** CloseComplete that follow the tag. */
+  readonly closes: number
   /** Servers lost on the way. */
   readonly lost: readonly number[]
 }
@@ -59,6 +61,7 @@ export class FanOut {
   #left: number
   /** ParseComplete and BindComplete that the client has. */
   #opened = 0
+  #closes = 0
   readonly #lost: number[] = []
   readonly #copyOut: CopyOutMerge | undefined
 
@@ -127,7 +130,13 @@ export class FanOut {
       }
       return
     }
-    if (part.isLead && !this.#error) this.#output.forward(buffer, start, end)
+    if (part.isLead && !this.#error) this.#leadFrame(part, tag, buffer, start, end)
+  }
+
+  #leadFrame(part: Part, tag: number, buffer: Buffer, start: number, end: number): void {
+    // what a client closes behind its Execute is closed behind CommandComplete, which comes with `done`
+    if (tag === backend.closeComplete && part.hasCompleted) this.#closes++
+    else this.#output.forward(buffer, start, end)
   }
 
   /** Begin and end of COPY TO are the client's once. True: it was one of them. */
@@ -150,6 +159,7 @@ export class FanOut {
   }
 
   completed(part: Part, tag: string): void {
+    part.hasCompleted = true
     const match = /^(.*?) ?(\d+)?$/.exec(tag)
     if (part.isLead || this.#tagWords === undefined) this.#tagWords = match?.[1] ?? tag
     if (match?.[2] === undefined) return
@@ -180,6 +190,7 @@ export class FanOut {
     const count = this.#counted ? ` ${this.#count}` : ''
     this.#options.done({
       lost: this.#lost,
+      closes: this.#closes,
       ...(this.#error ? { error: this.#error } : {}),
       ...(tag === undefined ? {} : { tag: `${tag}${count}` }),
     })
@@ -196,6 +207,7 @@ class Part implements ServerReceiver {
   readonly isLead: boolean
   /** ParseComplete and BindComplete that came. */
   opened = 0
+  hasCompleted = false
   /** The header or signature of its COPY TO came. */
   hasBegun = false
   readonly #whole: FanOut

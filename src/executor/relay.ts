@@ -34,6 +34,8 @@ export interface Expectation {
   readonly planted?: Buffer
   /** With query: makes the client's own of an ErrorResponse, when the server heard another text. The frame is borrowed. */
   readonly reworded?: (frame: Buffer) => Buffer
+  /** With skip: hears the rows, in pieces; borrowed. */
+  readonly rows?: (buffer: Buffer, start: number, end: number) => void
   /** Called when the reply has come without error. */
   readonly done?: (() => void) | undefined
 }
@@ -42,8 +44,8 @@ export interface Expectation {
 export interface RelayListener {
   /** CommandComplete or EmptyQueryResponse of the client's own statement, before it is forwarded. Returns bytes to send instead, if any. */
   completed(buffer: Buffer, start: number, end: number): Buffer | undefined
-  /** ErrorResponse, before it is forwarded. */
-  failed(buffer: Buffer, start: number, end: number): void
+  /** ErrorResponse, before it is forwarded. Returns bytes to send instead, if any. */
+  failed(buffer: Buffer, start: number, end: number): Buffer | undefined
   /** A statement of ours (settings, BEGIN) failed: the server is not fit for the client's request. */
   preludeFailed(buffer: Buffer, start: number, end: number): void
   copyIn(): void
@@ -105,7 +107,9 @@ export class Relay implements ServerReceiver {
   }
 
   rows(buffer: Buffer, start: number, end: number): void {
-    if (!this.#owed.peek()?.skip) this.#output.forward(buffer, start, end)
+    const head = this.#owed.peek()
+    if (!head?.skip) this.#output.forward(buffer, start, end)
+    else head.rows?.(buffer, start, end)
   }
 
   endOfRead(): void {
@@ -204,11 +208,15 @@ export class Relay implements ServerReceiver {
 
   #failed(buffer: Buffer, start: number, end: number): void {
     const head = this.#owed.peek()
-    if (head?.isLenient) return
+    if (head?.isLenient) {
+      if (head.kind !== 'query') this.#owed.shift()
+      return
+    }
     if (head?.skip && head.kind === 'query') return this.#listener.preludeFailed(buffer, start, end)
-    this.#listener.failed(buffer, start, end)
+    const instead = this.#listener.failed(buffer, start, end)
     if (head?.planted) this.#output.append(head.planted)
     else if (head?.reworded) this.#output.append(head.reworded(buffer.subarray(start, end)))
+    else if (instead) this.#output.append(instead)
     else this.#output.forward(buffer, start, end)
     // the server skips all messages up to the Sync
     while (this.#owed.size > 0 && !endsRequest(this.#owed.peek())) this.#owed.shift()

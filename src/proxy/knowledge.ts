@@ -48,6 +48,7 @@ export class DatabaseKnowledge {
   readonly copyTarget: DatabaseAccess['copyTarget']
   readonly #sources: KnowledgeSources
   readonly #searchPaths = new Map<string, readonly string[]>()
+  readonly #isolations = new Map<string, string>()
   #pools: () => UserPools | undefined
   #sharding: ShardingConfig
   #reading: Reading | undefined
@@ -107,8 +108,15 @@ export class DatabaseKnowledge {
     return this.#searchPaths.get(user) ?? ['$user', 'public']
   }
 
-  noteSearchPath(user: string, path: readonly string[]): void {
-    this.#searchPaths.set(user, path)
+  /** default_transaction_isolation of a fresh session of this user. */
+  isolationOf(user: string): string {
+    return this.#isolations.get(user) ?? 'read committed'
+  }
+
+  /** What a fresh session of this user has: ALTER ROLE and ALTER DATABASE may have set it. */
+  noteDefaults(user: string, searchPath: readonly string[], isolation: string): void {
+    this.#searchPaths.set(user, searchPath)
+    this.#isolations.set(user, isolation)
   }
 
   /** Reads the catalogue; one reading at a time, a call during one makes another follow. */

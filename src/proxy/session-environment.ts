@@ -96,7 +96,8 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       ...(listen ? { listen } : {}),
       pools: shardPools,
       planner: known.planner,
-      pipelines: pipelinesOf(shardPools),
+      // what has been seen is asked for behind each request, on the server that it has to itself
+      ...(shardPools.readsYourWrites ? {} : { pipelines: pipelinesOf(shardPools) }),
       statements: known.statements,
       poolerMode,
       crossShardWrites: crossShardWrites(from, entry, shardPools),
@@ -108,6 +109,7 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
         rollbackTimeoutMs: settings.rollbackTimeoutMs,
       },
       defaultSearchPath: known.searchPathOf(user),
+      defaultIsolation: known.isolationOf(user),
       connectionRecovery: settings.connectionRecovery,
       schemaChanged: () => {
         known.statements.schemaChanged()

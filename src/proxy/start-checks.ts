@@ -59,11 +59,11 @@ async function readSearchPath(
   { openServer }: CheckTools,
 ): Promise<void> {
   try {
-    const [result] = await withPrimary(user, 0, openServer, (server) =>
-      server.query('SHOW search_path'),
+    const results = await withPrimary(user, 0, openServer, (server) =>
+      server.query('SHOW search_path; SHOW default_transaction_isolation'),
     )
-    const path = parseSearchPath(result?.rows[0]?.[0] ?? '')
-    database.noteSearchPath(user.definition.user, path)
+    const [path = '', isolation = ''] = results.map(({ rows }) => rows[0]?.[0] ?? '')
+    database.noteDefaults(user.definition.user, parseSearchPath(path), isolation)
   } catch {
     // Said above, when the shard itself was asked.
   }

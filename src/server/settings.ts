@@ -89,6 +89,35 @@ export class Settings {
   }
 }
 
+/** What a statement means is read from these when it is prepared: its literals, its names, its bytes. */
+const READING = new Set([
+  ...FIRST,
+  'array_nulls',
+  'backslash_quote',
+  'client_encoding',
+  'datestyle',
+  'default_text_search_config',
+  'intervalstyle',
+  'lc_monetary',
+  'lc_numeric',
+  'search_path',
+  'standard_conforming_strings',
+  'timezone',
+  'xmloption',
+])
+
+const readings = new WeakMap<Settings, Settings>()
+
+/** Those of `settings` by which a statement is read; the same object for equal ones. */
+export function readingOf(settings: Settings): Settings {
+  let reading = readings.get(settings)
+  if (!reading) {
+    reading = Settings.of(new Map([...settings.values].filter(([name]) => READING.has(name))))
+    readings.set(settings, reading)
+  }
+  return reading
+}
+
 /** The statements that turn `present` into `wanted`; empty when nothing differs. */
 export function settingsDifference(present: Settings, wanted: Settings): string {
   if (present === wanted) return ''

@@ -3,6 +3,7 @@
  * whatever the clients call it. Forgotten when no client and no server holds it.
  */
 import { backend } from '../wire/tags.js'
+import type { Settings } from './settings.js'
 
 /** One text with its parameter types; its name is the same on every server. */
 export interface SharedStatement {
@@ -10,6 +11,8 @@ export interface SharedStatement {
   readonly text: string
   /** OIDs given in Parse; 0 is left to the server. */
   readonly parameterTypes: readonly number[]
+  /** Settings by which its text was read. */
+  readonly reading: Settings
   /** How often the schema had changed when it was made. */
   readonly epoch: number
   /** Its result columns as clients were told them first; undefined while nobody asked. */
@@ -52,8 +55,11 @@ export class StatementRegistry {
     return this.#known.size
   }
 
-  find(text: string, parameterTypes: readonly number[]): SharedStatement {
-    const key = parameterTypes.length === 0 ? text : `${parameterTypes.join(',')}\0${text}`
+  /** `reading`: see `readingOf`. */
+  find(text: string, parameterTypes: readonly number[], reading: Settings): SharedStatement {
+    const typed = parameterTypes.length === 0 ? text : `${parameterTypes.join(',')}\0${text}`
+    const key =
+      reading.values.size === 0 ? typed : `${JSON.stringify([...reading.values])}\0${typed}`
     const known = this.#known.get(key)?.deref()
     if (known) {
       known.uses++
@@ -63,6 +69,7 @@ export class StatementRegistry {
       serverName: `pgshard_${++this.#count}`,
       text,
       parameterTypes,
+      reading,
       epoch: this.#epoch,
       shape: undefined,
       uses: 1,

@@ -59,7 +59,7 @@ async function openSession(client: LoggedIn, environment: SessionEnvironment): P
     socket,
     environment,
     access,
-    transaction: new Transaction(settings),
+    transaction: new Transaction(settings, access.defaultIsolation),
     user,
     database,
     told,
@@ -83,6 +83,9 @@ function welcome(parameters: ReadonlyMap<string, string>, identity: ClientIdenti
   ])
 }
 
+/** Commands that wait behind one that takes its time (PAUSE); then the client is no longer read. */
+const CONSOLE_QUEUE_BYTES = 65_536
+
 function openConsole(client: LoggedIn, environment: SessionEnvironment): void {
   const { socket } = client
   const handle = new ConsoleHandle(client, environment.clock.nowMs())
@@ -91,9 +94,16 @@ function openConsole(client: LoggedIn, environment: SessionEnvironment): void {
     handle.figures.bytesSent += bytes.length
     socket.write(bytes)
   })
+  let waiting = 0
   const reader = new FrameReader((tag, buffer, start, end) => {
     if (tag === frontend.terminate) return socket.end()
-    admin.frame(tag, Buffer.from(buffer.subarray(start + 5, end)))
+    waiting += end - start
+    if (waiting > CONSOLE_QUEUE_BYTES) socket.pause()
+    void admin.frame(tag, Buffer.from(buffer.subarray(start + 5, end))).then(() => {
+      const wasFull = waiting > CONSOLE_QUEUE_BYTES
+      waiting -= end - start
+      if (wasFull && waiting <= CONSOLE_QUEUE_BYTES) socket.resume()
+    })
   })
   const read = (chunk: Buffer) => {
     handle.figures.bytesReceived += chunk.length

@@ -7,6 +7,7 @@ import { bindFrame, flushFrame, namedFrame, parseFrame, syncFrame } from './batc
 import type { Step } from './batch-steps.js'
 import type { ClientStatement } from './client-statements.js'
 import type { HeldServer } from './held-servers.js'
+import { isReadAnew, prepareAsRead } from './prepare-as-read.js'
 import type { SessionCore } from './session-core.js'
 
 /** No server has a statement of this name: describing it makes the server fail as the client's request must. */
@@ -108,6 +109,10 @@ export class BatchBuilder {
   /** The name under which the server knows the statement, after telling it if need be. */
   #nameOf(name: string, statement: ClientStatement): string {
     const { shared } = statement
+    if (name === '' && this.#unnamed !== shared && this.#isReadAnew(shared)) {
+      this.#prepareFirst(shared)
+      return shared.serverName
+    }
     if (name === '') {
       if (this.#unnamed !== shared) {
         this.#unnamed = shared
@@ -121,7 +126,8 @@ export class BatchBuilder {
       }
       return ''
     }
-    if (!this.#preparing.has(shared) && !this.#held.server.hasPrepared(shared)) {
+    if (this.#isReadAnew(shared)) this.#prepareFirst(shared)
+    else if (!this.#preparing.has(shared) && !this.#held.server.hasPrepared(shared)) {
       this.#preparing.add(shared)
       this.#put(parseFrame(shared.serverName, shared.text, shared.parameterTypes), {
         kind: 'parse',
@@ -130,6 +136,17 @@ export class BatchBuilder {
       })
     }
     return shared.serverName
+  }
+
+  #isReadAnew(shared: SharedStatement): boolean {
+    if (this.#preparing.has(shared) || this.#held.server.hasPrepared(shared)) return false
+    return isReadAnew(shared, this.#held, this.#core.transaction)
+  }
+
+  #prepareFirst(shared: SharedStatement): void {
+    this.#preparing.add(shared)
+    const { pieces, expectations, syncs } = prepareAsRead(shared, this.#core.transaction)
+    this.#core.send(this.#held, pieces, expectations, syncs)
   }
 
   #bind(step: Extract<Step, { kind: 'bind' }>): void {

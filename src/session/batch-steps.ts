@@ -1,6 +1,7 @@
 /** Messages of a batch, resolved: which shared statement each speaks of, or the error that PostgreSQL would give. */
 import { type EngineError, engineError } from '../errors/engine-error.js'
 import type { PlannedQuery } from '../plan/plan.js'
+import { readingOf } from '../server/settings.js'
 import {
   type BatchItem,
   type BindItem,
@@ -91,7 +92,11 @@ function resolveParse(core: SessionCore, item: ParseItem): Step {
 function addStatement(core: SessionCore, item: ParseItem, planned: PlannedQuery): Step {
   const heard = heardQuery(planned, core.transaction.startup)
   const statement: ClientStatement = {
-    shared: core.access.statements.find(heard?.text ?? item.text, item.types),
+    shared: core.access.statements.find(
+      heard?.text ?? item.text,
+      item.types,
+      readingOf(core.transaction.effective),
+    ),
     planned,
     generation: core.access.planner.generation,
     confirmed: false,

@@ -15,7 +15,12 @@ export interface ClientPortal {
   readonly statement: ClientStatement
 }
 
-export class ClientStatements {
+/** Finds a client's names by those on servers. */
+export interface ServerNames {
+  nameOf(serverName: string): string | undefined
+}
+
+export class ClientStatements implements ServerNames {
   readonly #named = new Map<string, ClientStatement>()
   readonly portals = new Map<string, ClientPortal>()
   #unnamed: ClientStatement | undefined
@@ -26,6 +31,12 @@ export class ClientStatements {
 
   get(name: string): ClientStatement | undefined {
     return name === '' ? this.#unnamed : this.#named.get(name)
+  }
+
+  nameOf(serverName: string): string | undefined {
+    if (this.#unnamed?.shared.serverName === serverName) return ''
+    for (const [name, { shared }] of this.#named) if (shared.serverName === serverName) return name
+    return undefined
   }
 
   set(name: string, statement: ClientStatement): void {

@@ -88,6 +88,8 @@ export interface DatabaseAccess {
   }
   /** search_path of a session that sets none: what `SHOW search_path` says on a fresh server. */
   readonly defaultSearchPath: readonly string[]
+  /** default_transaction_isolation of such a session, as ALTER ROLE or ALTER DATABASE may have set it. */
+  readonly defaultIsolation: string
   /** Absent: a client that listens keeps its server. */
   readonly listen?: ListenSource
   readonly connectionRecovery: 'recover' | 'rollback_only' | 'drop'
@@ -136,7 +138,7 @@ export interface SessionEnvironment {
   openAdmin(
     client: ClientHandle,
     send: (bytes: Buffer) => void,
-  ): { frame(tag: number, body: Buffer): void }
+  ): { frame(tag: number, body: Buffer): Promise<void> }
   /** True while shutting down: idle sessions end. */
   readonly isDraining: boolean
 }

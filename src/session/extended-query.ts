@@ -34,6 +34,7 @@ import {
 import type { ClientStatement } from './client-statements.js'
 import { hearFirst } from './hear-first.js'
 import type { HeldServer } from './held-servers.js'
+import { refuseChannels } from './listening-channels.js'
 import { answerLocally, canAnswerLocally } from './local-answer.js'
 import {
   checkEncoding,
@@ -138,6 +139,7 @@ export class ExtendedQuery {
     const core = this.#core
     try {
       if (core.access.poolerMode === 'statement') refuseTransactions(steps)
+      refuseChannels(core, steps)
       if (steps.length === 0 && !this.#bound) return end === 'sync' ? core.complete() : undefined
       if (!this.#bound && this.#runLocally(steps, end)) return
       this.#route(steps, end)
@@ -281,7 +283,7 @@ export class ExtendedQuery {
     const statement = onlyStatement(steps)
     if (!statement) return false
     const planned = statement.planned.statements[0]
-    if (!planned || !canAnswerLocally(core, planned)) return false
+    if (!planned || !canAnswerLocally(core, planned) || !isPlain(steps)) return false
     for (const step of steps) {
       const frame = this.#localFrame(step, planned, statement)
       if (frame) core.output.append(frame)
@@ -393,6 +395,11 @@ export class ExtendedQuery {
     })
   }
 }
+
+/** One Execute at most, of the unnamed portal: what else could be asked of a portal, a server knows. */
+const isPlain = (steps: readonly Step[]): boolean =>
+  steps.filter((step) => step.kind === 'execute').length < 2 &&
+  steps.every((step) => step.kind !== 'bind' || step.item.portal === '')
 
 const takesData = (query: PlannedQuery | undefined): boolean => {
   const copy = query?.statements[0]?.effects.copy

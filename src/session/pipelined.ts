@@ -10,7 +10,7 @@ import type { PipelinedClient, Unit } from '../executor/pipeline/pipelined-clien
 import { replyBudget } from '../executor/pipeline/reply-budget.js'
 import type { ClassFigures, PlannedStatement, RouteContext } from '../plan/plan.js'
 import type { ServerConnection } from '../server/server-connection.js'
-import { Settings } from '../server/settings.js'
+import { readingOf, Settings } from '../server/settings.js'
 import type { SharedStatement } from '../server/shared-statement.js'
 import type { ClientOutput } from './client-output.js'
 import type { ClientStatements } from './client-statements.js'
@@ -36,8 +36,8 @@ export interface PipelinedHost {
   readonly statements: ClientStatements
   readonly figures: ClientFigures
   readonly told: ReadonlyMap<string, string>
-  /** Not undefined: it listens. */
-  readonly listening?: object | undefined
+  /** Absent: it never listened. */
+  readonly listening?: { tell(): void } | undefined
   readonly timedOut: EngineError | undefined
   readonly hooks: { ends(): void }
   routeContext(): RouteContext
@@ -102,6 +102,8 @@ export class PipelinedRequests implements PipelinedClient {
     const batch = pipelinedBatchOf(steps)
     if (!batch) return false
     const { shared } = batch.statement
+    // prepared elsewhere under other settings, it would mean something else
+    if (!readingOf(this.#core.transaction.settings).equals(shared.reading)) return false
     if (!this.#mayRun(statement, shared.parameterTypes)) return false
     // what its client was told of its columns must be compared first (result-shape.ts)
     if (shared.shape !== undefined && shared.epoch !== this.#core.access.statements.epoch)
@@ -177,6 +179,7 @@ export class PipelinedRequests implements PipelinedClient {
 
   ready(): void {
     this.#core.tellChanges()
+    this.#core.listening?.tell()
   }
 
   finished(): void {
@@ -238,8 +241,8 @@ export class PipelinedRequests implements PipelinedClient {
 
   /** The client holds nothing that another could disturb, and reads what it is sent. */
   #isFree(): boolean {
-    const { transaction, held, access, listening } = this.#core
-    if (transaction.isExplicit || held.size > 0 || held.pins.size > 0 || listening) return false
+    const { transaction, held, access } = this.#core
+    if (transaction.isExplicit || held.size > 0 || held.pins.size > 0) return false
     if (access.poolerMode === 'session' || access.planner.isCurrent === false) return false
     if (this.#judged !== transaction.settings) this.#judge(transaction.settings)
     return this.#isFit && !this.output.isBlocked

@@ -17,8 +17,10 @@ import { ClientStatements } from './client-statements.js'
 import type { ClientFigures, DatabaseAccess, SessionEnvironment } from './environment.js'
 import { type HeldServer, HeldServers } from './held-servers.js'
 import type { Listening } from './listening.js'
+import { inOwnWords } from './own-words.js'
 import { PipelinedRequests } from './pipelined.js'
 import { routeContextOf } from './route-context.js'
+import type { Outgoing } from './seen-positions.js'
 import type { Transaction } from './transaction.js'
 
 /** The request that runs now. */
@@ -143,6 +145,16 @@ export class SessionCore {
     // in the middle of a request it has heard all it must, and an error there would make it skip more
     if (held.server.isUnsynced || pieces.length === 0)
       return this.#write(held, Buffer.concat(pieces), expectations, syncs)
+    const out = { pieces, expectations, syncs }
+    const isOpen = this.transaction.isExplicit
+    this.#sendWhole(
+      held,
+      this.held.seen?.follow(held, out, this.running?.statements ?? [], isOpen) ?? out,
+    )
+  }
+
+  /** A request up to its end. */
+  #sendWhole(held: HeldServer, { pieces, expectations, syncs }: Outgoing): void {
     const prelude = this.held.prelude(held, this.transaction)
     this.pipelined.sent()
     held.server.isUnsynced = syncs === 0
@@ -344,7 +356,8 @@ export class SessionCore {
     return applyCompleted(this, held, statement, tag)
   }
 
-  #failed(held: HeldServer, buffer: Buffer, start: number, end: number): void {
+  #failed(held: HeldServer, buffer: Buffer, start: number, end: number): Buffer | undefined {
+    const own = inOwnWords(buffer, start, end, this.statements)
     this.figures.errors++
     this.#sawFatal = isFatal(buffer, start, end)
     if (this.running) this.running.failed = true
@@ -358,6 +371,7 @@ export class SessionCore {
     // a shared statement whose result type changed must be prepared anew for the next one who asks
     if (sqlstate === '0A000') held.server.closing.push(...held.server.prepared.drain())
     if (sqlstate === '25006') this.access.pools.wasReadOnly(held.shard, held.server)
+    return own
   }
 
   #ready(status: number): number {

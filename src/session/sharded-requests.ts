@@ -9,7 +9,7 @@ import type { TransactionEffect } from '../plan/effects.js'
 import type { Plan, PlannedStatement } from '../plan/plan.js'
 import { queryFrame } from '../server/server-connection.js'
 import { listShards } from '../sharding/shard-set.js'
-import { completeFrame, errorFrame, noticeFrame } from './answers.js'
+import { closeCompleteFrame, completeFrame, errorFrame, noticeFrame } from './answers.js'
 import { applyCompleted, type CompletedStatement, completedOf, isNeutral } from './apply-effects.js'
 import { commitOverShards } from './commit-over-shards.js'
 import type { HeldServer } from './held-servers.js'
@@ -333,7 +333,10 @@ export class ShardedRequests {
       if (core.transaction.isExplicit) core.transaction.fail()
       core.statements.dropUnconfirmed()
       core.output.append(errorFrame(outcome.error, 'ERROR'))
-    } else if (outcome.tag !== undefined) core.output.append(completeFrame(outcome.tag))
+    } else {
+      if (outcome.tag !== undefined) core.output.append(completeFrame(outcome.tag))
+      for (let i = 0; i < outcome.closes; i++) core.output.append(closeCompleteFrame)
+    }
     core.complete()
   }
 

@@ -30,6 +30,7 @@ interface LogEntry {
   readonly savepoint?: string
   /** The client's settings before the entry. */
   readonly before: Settings
+  readonly localBefore: Settings | undefined
   readonly pending: Pending
   /** SET TRANSACTION: holds on in the transaction that AND CHAIN begins. */
   readonly isCharacteristic?: boolean
@@ -51,13 +52,19 @@ export class Transaction {
   readonly startup: Settings
   /** Settings at the start of the transaction, explicit or implicit. */
   base: Settings
+  /** With what SET LOCAL has changed, while the transaction lasts. */
+  #local: Settings | undefined
   /** Channels that the client listens to by what was committed. */
   listening: ReadonlySet<string> = nothing.channels
   #pending: Pending = nothing
   #sent: readonly SentNotice[] = nothing.notices
   #log: LogEntry[] = []
 
-  constructor(startup: Settings) {
+  readonly #defaultIsolation: string
+
+  /** `defaultIsolation` holds until the client sets default_transaction_isolation. */
+  constructor(startup: Settings, defaultIsolation = 'read committed') {
+    this.#defaultIsolation = defaultIsolation
     this.startup = startup
     this.settings = startup
     this.base = startup
@@ -66,6 +73,11 @@ export class Transaction {
   get statusByte(): number {
     if (this.phase === 'idle') return TX_IDLE
     return this.phase === 'failed' ? TX_FAILED : TX_OPEN
+  }
+
+  /** The settings that statements see now. */
+  get effective(): Settings {
+    return this.#local ?? this.settings
   }
 
   /** Channels that the client will listen to when what it has done is committed. */
@@ -101,7 +113,9 @@ export class Transaction {
     this.beginText = text
     this.readOnly = effect.readOnly ?? false
     this.needsOneSnapshot = isOfOneSnapshot(
-      effect.isolation ?? this.settings.values.get('default_transaction_isolation'),
+      effect.isolation ??
+        this.settings.values.get('default_transaction_isolation') ??
+        this.#defaultIsolation,
     )
     this.base = this.settings
     this.#log = []
@@ -117,6 +131,7 @@ export class Transaction {
   end(committed: boolean, chain = false): void {
     if (!committed) this.settings = this.base
     this.base = this.settings
+    this.#local = undefined
     this.#settle(committed)
     this.#log = chain ? this.#log.filter((entry) => entry.isCharacteristic) : []
     this.failedByUs = false
@@ -181,6 +196,7 @@ export class Transaction {
       sql: `SAVEPOINT ${quoteName(name)}`,
       savepoint: name,
       before: this.settings,
+      localBefore: this.#local,
       pending: this.#pending,
     })
   }
@@ -196,6 +212,7 @@ export class Transaction {
     if (at < 0) return
     const entry = this.#log[at] as LogEntry
     this.settings = entry.before
+    this.#local = entry.localBefore
     this.#pending = entry.pending
     this.#log.length = at + 1
     this.failedByUs = false
@@ -205,13 +222,21 @@ export class Transaction {
   /** Notes a SET, RESET or SET TRANSACTION that a server has accepted; `sql` is the client's own text. */
   apply(effect: SettingEffect, sql: string): void {
     const before = this.settings
+    const localBefore = this.#local
     const isCharacteristic = this.isExplicit && this.#applyCharacteristic(effect, sql)
-    if (effect.kind === 'set' && !effect.local && !isCharacteristic)
-      this.settings = this.#afterSet(effect.name, effect.value)
-    else if (effect.kind === 'reset') this.settings = this.#afterSet(effect.name, null)
-    else if (effect.kind === 'reset_all') this.settings = this.startup.withIdentityOf(this.settings)
+    if (!isCharacteristic) this.#change(effect)
     const pending = this.#pending
-    if (this.isExplicit) this.#log.push({ sql, before, pending, isCharacteristic })
+    if (this.isExplicit) this.#log.push({ sql, before, localBefore, pending, isCharacteristic })
+  }
+
+  #change(effect: SettingEffect): void {
+    if (effect.kind === 'transaction') return
+    if (effect.kind === 'set' && effect.local) {
+      if (this.isExplicit) this.#local = this.#after(this.effective, effect)
+      return
+    }
+    this.settings = this.#after(this.settings, effect)
+    if (this.#local) this.#local = this.#after(this.#local, effect)
   }
 
   /** SET TRANSACTION, also in its spelling as a parameter: never a setting of the session. */
@@ -235,10 +260,12 @@ export class Transaction {
     this.#pending = nothing
   }
 
-  #afterSet(name: string, value: string | null): Settings {
-    const key = name.toLowerCase()
+  #after(from: Settings, effect: Exclude<SettingEffect, { kind: 'transaction' }>): Settings {
+    if (effect.kind === 'reset_all') return this.startup.withIdentityOf(from)
+    const key = effect.name.toLowerCase()
+    const value = effect.kind === 'set' ? effect.value : null
     // another session user has no role yet
-    const settings = key === 'session_authorization' ? this.settings.without('role') : this.settings
+    const settings = key === 'session_authorization' ? from.without('role') : from
     if (value !== null) return settings.with(key, value)
     const initial = this.startup.values.get(key)
     return initial === undefined ? settings.without(key) : settings.with(key, initial)

@@ -125,7 +125,8 @@ async function leftBehind({ admin }: Side): Promise<string> {
 
 const leftovers = `
 select name || '=' || setting as seen from pg_settings
-  where source = 'session' and name not in ('application_name', 'client_encoding') and name not like 'my.%'
+  where source = 'session' and name not in ('application_name', 'client_encoding')
+    and name not like 'my.%' and name not like 'transaction_%'
 union all select 'role ' || current_user where current_user <> 'postgres' or session_user <> 'postgres'
 union all select 'lock ' || objid from pg_locks
   where locktype = 'advisory' and objid <> 99 and pid = pg_backend_pid()

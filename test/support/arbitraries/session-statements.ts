@@ -212,7 +212,6 @@ function temporary(choose: Chooser): string {
     'select * from tt',
     'drop table tt',
     'create temp table t as select 99 as id',
-    'drop table pg_temp.t',
     'create temp view tv as select 1 as one',
     'select * from tv',
     'drop view if exists tv',

@@ -1,0 +1,29 @@
+/** Errors of servers name a prepared statement as they know it; clients hear their own name for it. */
+
+import { decodeErrorFields, encodeErrorResponse } from '../wire/error-response.js'
+import { FrameWriter } from '../wire/frame-writer.js'
+import type { ServerNames } from './client-statements.js'
+
+const shared = /"(pgshard_\d+)"/g
+const prefix = Buffer.from('"pgshard_')
+
+/** The ErrorResponse [start, end) with the client's own names; undefined when it has none of ours. */
+export function inOwnWords(
+  buffer: Buffer,
+  start: number,
+  end: number,
+  names: ServerNames,
+): Buffer | undefined {
+  const at = buffer.indexOf(prefix, start)
+  if (at < 0 || at >= end) return undefined
+  const fields = { ...decodeErrorFields(buffer.subarray(start + 5, end)) }
+  for (const [letter, text] of Object.entries(fields)) {
+    fields[letter] = text.replace(shared, (whole, name) => {
+      const own = names.nameOf(name)
+      return own === undefined ? whole : `"${own}"`
+    })
+  }
+  const writer = new FrameWriter(end - start)
+  encodeErrorResponse(writer, fields)
+  return writer.take()
+}
