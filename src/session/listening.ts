@@ -93,9 +93,14 @@ export class Listening implements Subscriber {
       this.#own = { wanted: missing, then, timer }
       return true
     }
+    this.tell()
+    return false
+  }
+
+  /** Hands over what waits, before a ReadyForQuery outside a transaction. */
+  tell(): void {
     this.#deliver()
     this.#leaveOld()
-    return false
   }
 
   notified(notification: Notification): boolean {

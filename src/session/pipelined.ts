@@ -208,7 +208,9 @@ export class PipelinedRequests implements PipelinedClient {
 
   #run(request: PipelinableRequest): boolean {
     const { access, environment } = this.#core
-    const pipeline = access.pipelines?.of(request.shard, request.role)
+    // what has been seen is asked for behind each request, on a server of its own
+    const pipelines = this.#core.held.seen ? undefined : access.pipelines
+    const pipeline = pipelines?.of(request.shard, request.role)
     if (!pipeline) return false
     this.#hasFailed = false
     this.#request = request

@@ -11,6 +11,7 @@ import { completedOf } from './apply-effects.js'
 import { parseFrame, syncFrame } from './batch.js'
 import { hearFirst } from './hear-first.js'
 import type { HeldServer } from './held-servers.js'
+import { answerChannels, refusePrepare } from './listening-channels.js'
 import { answerLocally, simpleFrames } from './local-answer.js'
 import {
   checkEncoding,
@@ -60,6 +61,9 @@ function runPlanned(
   const only = query.statements.length === 1 ? query.statements[0] : undefined
   try {
     refuseInStatementMode(core, query)
+    const channels = answerChannels(core, text)
+    if (channels) return core.answer(channels)
+    refusePrepare(core, query.statements)
     const local = only && answerLocally(core, only, text)
     if (local) return core.answer(simpleFrames(local))
     if (core.isSharded) runSharded(core, sharded, query, only, frame)

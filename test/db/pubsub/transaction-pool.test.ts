@@ -220,6 +220,36 @@ describe('LISTEN through a transaction pool of one server', () => {
     expect(await fence(listener, 'fence')).toEqual(['first', 'again', 'unnamed'])
   })
 
+  it('pg_listening_channels() says what was committed, alone and in a simple query', async () => {
+    const listener = await listen()
+    const channels = async () =>
+      (await listener.query('select pg_listening_channels()')).rows.map(
+        (row) => row.pg_listening_channels,
+      )
+    expect(await channels()).toEqual([])
+    await listener.query('listen a; listen "B"')
+    expect(await channels()).toEqual(['a', 'B'])
+    await listener.query('begin')
+    await listener.query('unlisten a')
+    expect(await channels()).toEqual(['a', 'B'])
+    await listener.query('commit')
+    const { rows } = await listener.query('select * from pg_listening_channels() as name')
+    expect(rows).toEqual([{ name: 'B' }])
+    for (const query of [
+      'select count(*) from pg_listening_channels()',
+      { text: 'select pg_listening_channels()', name: 'prepared' },
+    ]) {
+      await expect(listener.client.query(query as string)).rejects.toMatchObject({ code: '0A000' })
+    }
+    expect((await listener.query('select 1 as one')).rows).toEqual([{ one: 1 }])
+  })
+
+  it('refuses to PREPARE a transaction that has listened, as PostgreSQL does', async () => {
+    const listener = await listen('begin', 'listen a')
+    await expect(listener.query("prepare transaction 'x'")).rejects.toMatchObject({ code: '0A000' })
+    expect((await listener.query('rollback')).command).toBe('ROLLBACK')
+  })
+
   it('misses nothing that commits behind the answer of LISTEN', async () => {
     const writer = await postgres().connect()
     let isWriting = true
