@@ -348,23 +348,26 @@ export class ResourcePool<T> implements Keeper<T>, RoomUser {
     this.#capacity.rooms.free()
   }
 
-  #openIfNeeded(): void {
+  /** Opens one more if there may be more, although nobody waits. */
+  grow(): void {
+    this.#openIfNeeded(this.limits.maxSize)
+  }
+
+  #openIfNeeded(minSize = this.limits.minSize): void {
     if (this.#opener.isOpening || !this.#isOnline) return
     const total = this.#entries.size
     if (total >= this.#capacity.openable) return
     const isWanted = this.#queue.holders > 0 || (this.#queue.others > 0 && this.#mayGo(false))
     // With nothing alive a caller's try is made at once; else, after a failure, on a later beat.
     const mayTry = this.#opener.mayTry || (isWanted && total === 0)
-    const isBelowMinimum = !this.#isPaused && total < this.limits.minSize
+    const isBelowMinimum = !this.#isPaused && total < minSize
     if (!mayTry || (!isWanted && !isBelowMinimum)) return
     if (this.#capacity.rooms.take(this, isWanted)) this.#opener.start()
   }
 
   /** The pool that stands for this one after reloads. */
   #last(): ResourcePool<T> {
-    let pool: ResourcePool<T> = this
-    while (pool.#heir) pool = pool.#heir
-    return pool
+    return this.#heir ? this.#heir.#last() : this
   }
 
   #adopt(resource: T): void {

@@ -74,7 +74,9 @@ export class Pipeline implements LaneOwner {
     if (busy && isQueueingFaster(busy, this.wakeUp)) return busy
     const fresh = this.#open(client, nowMs)
     if (fresh) return fresh
-    return busy && !this.#mayGrow() ? busy : undefined
+    // many stand behind one another: one server more is worth its opening, which nobody waits for
+    if (busy) this.#pool.grow()
+    return busy
   }
 
   #open(client: PipelinedClient, nowMs: number): Lane | undefined {
@@ -85,12 +87,6 @@ export class Pipeline implements LaneOwner {
     const prelude = preludeFor(checkout.resource, client.settings)
     if (prelude) lane.begin(prelude)
     return lane
-  }
-
-  /** Who asks the pool for a server of its own makes it open one more; one at a time may wait for that. */
-  #mayGrow(): boolean {
-    const { total, opening, waiting } = this.#pool.snapshot()
-    return waiting === 0 && total + opening < this.#pool.limits.maxSize
   }
 
   readonly #flush = (): void => {
