@@ -130,18 +130,22 @@ async function guestRules(
 ): Promise<LoginRules> {
   const { config } = sources.inForce()
   const { user, database } = request
-  if (sources.authQueries.serves(database)) {
-    const secrets = await sources.authQueries.secretsOf(user, database)
-    if (secrets.length > 0) return lookedUpRules(sources, request, secrets, method)
+  const { authQueries } = sources
+  const isAsked = authQueries.serves(database)
+  // The next login looks again after a wrong proof, and after that of a stranger too: it must not take longer for the one.
+  const failed = isAsked ? () => authQueries.forget(user, database) : undefined
+  if (isAsked) {
+    const secrets = await authQueries.secretsOf(user, database)
+    if (secrets.length > 0) return { ...lookedUpRules(sources, request, secrets, method), failed }
   }
   if (config.general.passthroughAuth !== 'disabled') return passThrough(sources, request)
   // Trust would let in who cannot be told apart from a stranger.
   const mock = method === 'trust' && !entry ? 'scram-sha-256' : method
-  return { method: mock, secrets: [], known: entry !== undefined }
+  return { method: mock, secrets: [], known: entry !== undefined, failed }
 }
 
 function lookedUpRules(
-  { guests, authQueries }: LoginRuleSources,
+  { guests }: LoginRuleSources,
   { user, database }: LoginRequest,
   secrets: readonly string[],
   method: Method,
@@ -158,7 +162,6 @@ function lookedUpRules(
       else if (password !== undefined) guests.admit(user, database, { password })
       else if (hash !== undefined) guests.admit(user, database, { password: hash })
     },
-    failed: () => authQueries.forget(user, database),
   }
 }
 

@@ -35,5 +35,5 @@ export interface LoginRules {
   /** Told of the proof when it is right, before the client hears so. */
   proved?(proof: LoginProof): void
   /** Told that the proof was wrong. */
-  failed?(): void
+  readonly failed?: (() => void) | undefined
 }
