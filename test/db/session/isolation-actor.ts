@@ -80,13 +80,13 @@ export class Actor {
 
   /** Again from its start when no server came free. */
   async #patiently<T>(work: () => Promise<T>): Promise<T> {
-    for (;;) {
+    for (let again = false; ; again = true) {
       try {
+        if (again) await this.#ask(say.query('rollback'))
         return await work()
       } catch (error) {
         if (!(error instanceof Starved)) throw error
         this.starved++
-        await this.#ask(say.query('rollback'))
       }
     }
   }
@@ -214,7 +214,8 @@ export class Actor {
       ['own', own],
       ['shared', 'select $1::text'],
     ] as const) {
-      await this.#ask([say.close(name), say.parse(name, sql), say.sync()])
+      const [prepared = []] = await this.#ask([say.close(name), say.parse(name, sql), say.sync()])
+      rowsOf(prepared)
       for (let i = 0; i < 3; i++) {
         const [answer = []] = await this.#ask([
           say.bind(name, [parameter]),
@@ -374,7 +375,7 @@ export class Actor {
   }
 
   async _statementTimeout(): Promise<void> {
-    const inside = this.#random(2) === 0
+    const inside = this.#turn % 2 === 0
     if (inside) await this.#rows('begin')
     if (inside) await this.#rows(`select '${this.tag}'`)
     await this.#rows(`set ${inside ? 'local ' : ''}statement_timeout to 30`)

@@ -15,21 +15,26 @@ import { WireClient } from '../../support/wire-client.js'
 import { Actor } from './isolation-actor.js'
 import { deeds, timesPlayed } from './isolation-deck.js'
 
-const CLIENTS = 64
+const CLIENTS = bySize(32, 64)
 const SERVERS = 4
-const CHECKOUT_MS = 500
+const CHECKOUT_MS = 1500
 /** Requests that must have waited in vain in each famine. */
-const STARVED = 20
+const STARVED = 10
 const SECONDS = bySize(10, 60)
 
 const modes = [
-  { name: 'with pipelining', general: ['pipeline_depth = 16'] },
-  { name: 'without pipelining', general: ['pipeline_depth = 0'] },
+  { name: 'with pipelining', workers: 1, general: ['pipeline_depth = 16'] },
+  {
+    name: 'with two workers',
+    workers: 2,
+    general: ['workers_mode = "processes"', 'workers = 2', 'pipeline_depth = 16'],
+  },
+  { name: 'without pipelining', workers: 1, general: ['pipeline_depth = 0'] },
 ]
 
-describe.each(modes.slice(0, bySize(1, modes.length)))(
+describe.each(modes.slice(0, bySize(2, modes.length)))(
   'clients that share servers, $name',
-  ({ general }) => {
+  ({ workers, general }) => {
     const postgres = usePostgres({ version: 15 })
     let served: Served
 
@@ -121,14 +126,15 @@ describe.each(modes.slice(0, bySize(1, modes.length)))(
         )
       })
       const { rows: pools } = await console.query('show pools')
-      expect(pools).toHaveLength(1)
-      expect(Number(pools[0].sv_idle)).toBeLessThanOrEqual(SERVERS)
+      expect(pools).toHaveLength(workers)
+      const idle = pools.reduce((sum, row) => sum + Number(row.sv_idle), 0)
+      expect(idle).toBeLessThanOrEqual(SERVERS)
       await console.end()
       const [backends] = await postgres().query(
         `select count(*)::int as n from pg_stat_activity
        where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
       )
-      expect(backends?.['n']).toBe(Number(pools[0].sv_idle))
+      expect(backends?.['n']).toBe(idle)
 
       const fresh = await Promise.all(Array.from({ length: SERVERS }, () => served.connect()))
       for (const client of fresh) await client.query('begin')
