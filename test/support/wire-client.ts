@@ -7,6 +7,7 @@ import {
   encodeSaslResponse,
 } from '../../src/wire/auth-messages.js'
 import { decodeBackendKeyData, decodeDataRow } from '../../src/wire/backend-messages.js'
+import { encodeCopyData, encodeCopyFail } from '../../src/wire/copy-messages.js'
 import { decodeErrorFields, type ErrorFields } from '../../src/wire/error-response.js'
 import { FrameReader } from '../../src/wire/frame-reader.js'
 import { FrameWriter } from '../../src/wire/frame-writer.js'
@@ -61,6 +62,9 @@ export const say = {
     written((writer) => encodeDescribe(writer, { kind: 'statement', name })),
   close: (name: string) => written((writer) => encodeClose(writer, { kind: 'statement', name })),
   execute: (maxRows = 0) => written((writer) => encodeExecute(writer, { portal: '', maxRows })),
+  copyData: (text: string) => written((writer) => encodeCopyData(writer, Buffer.from(text))),
+  copyFail: (why: string) => written((writer) => encodeCopyFail(writer, why)),
+  copyDone: () => written((writer) => encodeEmptyFrontend(writer, 'copyDone')),
   sync: () => written((writer) => encodeEmptyFrontend(writer, 'sync')),
   terminate: () => written((writer) => encodeEmptyFrontend(writer, 'terminate')),
 }
