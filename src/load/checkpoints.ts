@@ -10,11 +10,14 @@ import { connectPg } from '../pg/connect.js'
 import { checkpointTable, SCHEMA_LOCK } from '../setup/schema-text.js'
 import type { CopyJob, JobPart } from './copy-job.js'
 import { differenceOf, type InputIdentity } from './input-identity.js'
+import type { SeenMark } from './seen-bytes.js'
 
 /** How far the shards have come with one part; by index of the shard. */
 export interface PartState {
   readonly lastRow: number[]
   readonly written: number[]
+  /** What had been read of standard input when rows were committed. */
+  readonly seen: readonly SeenMark[]
 }
 
 export interface JobStart {
@@ -60,6 +63,7 @@ export class Checkpoints {
       states: parts.map((_, part) => ({
         lastRow: found.map((rows) => Number(rows[part]?.['last_row'] ?? 0)),
         written: found.map((rows) => Number(rows[part]?.['rows_written'] ?? 0)),
+        seen: found.flatMap((rows) => seenOf(rows[part])),
       })),
     }
   }
@@ -70,9 +74,15 @@ export class Checkpoints {
   }
 
   /** Moves a shard's row, if it stands where we left it: answers with one row then. */
-  moveSql(part: number, from: number, to: number, rows: number): string {
+  moveSql(
+    part: number,
+    move: { readonly from: number; readonly to: number; readonly rows: number },
+    seen: SeenMark | undefined,
+  ): string {
+    const { from, to, rows } = move
+    const input = seen === undefined ? '' : `, input = input || ${text(JSON.stringify({ seen }))}`
     return `update pgshard.copy_checkpoint set last_row = ${to}, rows_written = rows_written + ${rows},
-      changed_at = now() where ${this.#where(part)} and last_row = ${from} returning 1`
+      changed_at = now()${input} where ${this.#where(part)} and last_row = ${from} returning 1`
   }
 
   /** Removes the job's rows, and the table when it was made here and is empty. */
@@ -185,12 +195,21 @@ async function dropIfOurs(client: pg.Client): Promise<void> {
   if ((await answer(hasOthers)) !== 't') await adminQuery(client, 'drop schema pgshard')
 }
 
-type StoredInput = InputIdentity & { readonly index: number; readonly lines: number }
+type StoredInput = InputIdentity & {
+  readonly index: number
+  readonly lines: number
+  readonly seen?: SeenMark
+}
 
 const inputOf = (row: TextRow): StoredInput => JSON.parse(row['input'] ?? '{}') as StoredInput
 
+const seenOf = (row: TextRow | undefined): SeenMark[] => {
+  const seen = row === undefined ? undefined : inputOf(row).seen
+  return seen === undefined ? [] : [seen]
+}
+
 function toPart(row: TextRow): JobPart {
-  const { index, lines, ...identity } = inputOf(row)
+  const { index, lines, seen: _, ...identity } = inputOf(row)
   return {
     part: Number(row['part']),
     input: index,

@@ -13,6 +13,7 @@ import type { JobPart } from './copy-job.js'
 import type { LaneOptions } from './lane-options.js'
 import { placeOwnError, placeServerError, serverLine } from './load-failure.js'
 import type { Reject, RejectFile } from './reject-file.js'
+import { SeenBytes } from './seen-bytes.js'
 
 export interface PartContext {
   readonly lane: LaneOptions
@@ -43,6 +44,8 @@ export class PartLoad {
   /** Where each shard's checkpoint stands. */
   readonly #lastRow: number[]
   readonly #sentBytes: number[]
+  /** Of what can be read but once. */
+  readonly #seen: SeenBytes | undefined
   #unplaced: Reject[] = []
   #isOpen = false
   #bytes = 0
@@ -56,6 +59,7 @@ export class PartLoad {
     this.#lastRow = [...data.state.lastRow]
     this.#sentBytes = context.shards.map(() => 0)
     this.#batchBytes = context.mostBatchBytes
+    if (data.part.identity.size === undefined) this.#seen = new SeenBytes(data.state.seen)
     this.#router = this.#openRouter()
   }
 
@@ -65,10 +69,12 @@ export class PartLoad {
     try {
       for await (const chunk of this.#data.chunks) {
         if (lane.signal.aborted) throw engineError('INTERRUPTED', { what: 'copy-shard' })
+        if (this.#seen?.take(chunk) === false) throw this.#changed()
         await this.#split(() => this.#router.push(chunk), chunk.length)
         await lane.pace(chunk.length)
-        if (this.#bytes >= this.#batchBytes) await this.#endBatch()
+        if (this.#bytes >= this.#batchBytes && this.#seen?.isBehind !== true) await this.#endBatch()
       }
+      if (this.#seen?.isBehind === true) throw this.#changed()
       await this.#split(() => this.#router.finish(), 0)
       await this.#endBatch()
       return this.#router.rows
@@ -78,6 +84,15 @@ export class PartLoad {
     } finally {
       await this.#data.chunks.return(undefined)
     }
+  }
+
+  #changed(): EngineError {
+    const { identity } = this.#data.part
+    const { schema, name } = this.#context.lane.table
+    return engineError('COPY_RESUME_OTHER', {
+      table: `${schema}.${name}`,
+      what: `"${identity.name}" has other bytes than before`,
+    })
   }
 
   #openRouter(): RowRouter {
@@ -146,12 +161,13 @@ export class PartLoad {
     const bad = this.#gather(done)
     rejects?.write(bad)
     const to = this.#router.rows
+    const seen = this.#seen?.mark()
     await Promise.all(
       shards.map(async (shard, index) => {
         const from = this.#lastRow[index] as number
         if (to <= from) return
         const rows = (done[index] as ShardOutcome).rows
-        if ((await shard.ask(checkpoints.moveSql(part.part, from, to, rows))) !== '1')
+        if ((await shard.ask(checkpoints.moveSql(part.part, { from, to, rows }, seen))) !== '1')
           throw engineError('COPY_CHECKPOINT_MOVED', { shard: index })
       }),
     )

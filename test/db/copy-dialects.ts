@@ -1,6 +1,6 @@
 /** Random COPY dialects and data, valid and broken, from a seed: text, csv and binary, for each major version of PostgreSQL. */
 import { makeBinaryData } from './copy-binary-data.js'
-import { makeRandom, type Random } from './copy-random.js'
+import { makeChoices, type Random } from './copy-random.js'
 
 export type ServerMajor = 15 | 16 | 17 | 18
 
@@ -173,7 +173,7 @@ class CaseMaker {
 
 /** The case of a seed, for servers of a major version. */
 export function makeCopyCase(seed: number, major: ServerMajor): CopyCase {
-  const random = makeRandom(seed * 7919 + 13)
+  const random = makeChoices(seed * 7919 + 13)
   const columns = random.pick(ORDERS)
   const keyType = random.chance(0.6) ? ('text' as const) : ('bigint' as const)
   const otherType = random.chance(0.7) ? ('text' as const) : ('int' as const)

@@ -5,6 +5,7 @@
  * a failure prints the seed.
  */
 import { Readable } from 'node:stream'
+import { isDeepStrictEqual } from 'node:util'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -226,27 +227,33 @@ describe.each([15, 16, 17, 18] as const)(
       'does what one server does, through serve and through copy-shard --single-transaction',
       async () => {
         const counts = { accepted: 0, refused: 0, loaded: 0 }
-        for (let seed = FIRST_SEED; seed < FIRST_SEED + CASES; seed++) {
+        const differences: string[] = []
+        const compare = (found: object, expected: object, note: string) => {
+          if (isDeepStrictEqual(found, expected)) return
+          differences.push(
+            `${note}\n  wanted ${JSON.stringify(expected)}\n  found  ${JSON.stringify(found)}`,
+          )
+        }
+        for (let seed = FIRST_SEED; seed < FIRST_SEED + CASES && differences.length < 5; seed++) {
           const one = makeCopyCase(seed, version)
           const sql = copySqlOf(tableOf(one), one)
           const wanted = await copyWhole(one)
           const note = `seed ${seed}: ${sql} in pieces of ${one.chunkBytes}: ${JSON.stringify(one.data.toString('latin1'))}`
           const served = { ...(await copyInto(over, sql, one)), rows: await gather(one) }
           if (isUnplaceable(served)) {
-            expect(served.rows, note).toEqual([])
+            compare(served.rows, [], note)
             continue
           }
-          expect(ofServe(served, one), note).toEqual(ofServe(wanted, one))
+          compare(ofServe(served, one), ofServe(wanted, one), note)
           counts[wanted.error === undefined ? 'accepted' : 'refused']++
           const options = engineOptions(one)
           if (options === undefined) continue
           const urls = databases.map((database) => postgres().url(0, database))
           const loaded = { ...(await loadByEngine(one, options, urls)), rows: await gather(one) }
           counts.loaded++
-          expect(ofEngine(loaded), `${note} by copy-shard: ${loaded.error?.message}`).toEqual(
-            ofEngine(wanted),
-          )
+          compare(ofEngine(loaded), ofEngine(wanted), `${note} by copy-shard`)
         }
+        expect(differences.join('\n')).toBe('')
         expect(counts.accepted).toBeGreaterThan(CASES / 4)
         expect(counts.refused).toBeGreaterThan(CASES / 10)
         expect(counts.loaded).toBeGreaterThan(CASES / 2)
@@ -260,11 +267,18 @@ describe.each([15, 16, 17, 18] as const)(
 const isUnplaceable = ({ error }: Outcome): boolean =>
   error?.message === 'cannot place a row whose sharding key is a default'
 
-/** With ON_ERROR a CONTEXT may speak of a column of the last row that was skipped, which another shard has had. */
-const ofServe = (outcome: Outcome, one: CopyCase): object =>
-  'on_error' in one.options && outcome.error !== undefined
-    ? { ...outcome, error: { ...outcome.error, where: contextLine(outcome.error.where) } }
-    : outcome
+/**
+ * With ON_ERROR a CONTEXT may speak of a column of the last row that was skipped, which another shard has had. Bytes that are
+ * no character are named with those that follow, and another row may follow on a shard.
+ */
+function ofServe(outcome: Outcome, one: CopyCase): object {
+  const { error } = outcome
+  if (error === undefined) return outcome
+  const message =
+    error.code === '22021' ? error.message.replace(/(0x..)( 0x..)+/, '$1') : error.message
+  const where = 'on_error' in one.options ? contextLine(error.where) : error.where
+  return { ...outcome, error: { ...error, message, where } }
+}
 
 /** copy-shard names the file beside the line. */
 const ofEngine = ({ error, rows, tag }: Outcome) =>
