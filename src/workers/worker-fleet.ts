@@ -293,7 +293,9 @@ export class WorkerFleet {
       this.#places.map(async ({ worker, replaced }, number) => {
         const late = new AbortController()
         const snapshot = await Promise.race([
-          worker?.ask<ViewSnapshot>({ kind: 'look' }).catch(() => undefined),
+          worker && worker.state !== 'starting'
+            ? worker.ask<ViewSnapshot>({ kind: 'look' }).catch(() => undefined)
+            : undefined,
           clock.sleep(LOOK_MS, late.signal).then(() => undefined),
         ])
         late.abort()

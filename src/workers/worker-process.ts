@@ -152,16 +152,11 @@ export class WorkerProcess implements Taker {
 
   /** After the process has ended and everything that it said was heard. */
   async #untilEnd(): Promise<WorkerEnd> {
-    const child = this.#child
-    const exited = new Promise<Pick<WorkerEnd, 'code' | 'signal'>>((resolve) => {
-      child.once('exit', (code, signal) => resolve({ code, signal }))
-      child.once('error', () => resolve({ code: null, signal: null }))
+    // Not 'disconnect', which does not come while a connection is on its way to a process that dies.
+    const { code, signal } = await new Promise<Pick<WorkerEnd, 'code' | 'signal'>>((resolve) => {
+      this.#child.once('close', (code, signal) => resolve({ code, signal }))
+      this.#child.once('error', () => resolve({ code: null, signal: null }))
     })
-    const heard = new Promise<void>((resolve) => {
-      child.once('disconnect', resolve)
-      child.once('error', () => resolve())
-    })
-    const [{ code, signal }] = await Promise.all([exited, heard])
     this.state = 'gone'
     const failure = this.#failure
     const gone = engineError('WORKER_GONE', { worker: this.number })
