@@ -3,7 +3,6 @@ export const laterKeys: ReadonlySet<string> = new Set([
   'general.client_connection_recovery',
   'general.healthcheck_port',
   'general.require_healthcheck_on_discovery',
-  'general.dns_ttl',
   'general.prepared_statements_ttl',
   'general.prepared_statements_ttl_jitter',
   'general.query_size_limit',
@@ -71,7 +70,6 @@ export const laterKeys: ReadonlySet<string> = new Set([
  * or the user could not get in at all.
  */
 export const refusedKeys: ReadonlySet<string> = new Set([
-  'general.read_your_writes',
   'general.cross_shard_disabled',
   'multi_tenant.column',
   'function_routes.*',

@@ -4,6 +4,7 @@ import { connect, isIP, type NetConnectOpts, type Socket } from 'node:net'
 import { systemClock } from '../base/clock.js'
 import { type EngineError, engineError } from '../errors/engine-error.js'
 import { type ByteSocket, NodeByteSocket, WRITE_HIGH_WATER_BYTES } from './byte-socket.js'
+import type { Resolve } from './name-cache.js'
 import { ReadBuffer } from './read-buffer.js'
 
 export type SocketAddress =
@@ -20,6 +21,8 @@ export interface ConnectOptions {
   /** Default true. */
   readonly keepAlive?: boolean
   readonly keepAliveIdleMs?: number
+  /** Addresses of a host name, in the order in which they are tried; absent: the system is asked each time. */
+  readonly resolve?: Resolve
 }
 
 /**
@@ -31,7 +34,7 @@ export async function connectSocket(
   options: ConnectOptions = {},
 ): Promise<ByteSocket> {
   let failure: EngineError | undefined
-  for (const one of await resolveAddress(address)) {
+  for (const one of await resolveAddress(address, options.resolve)) {
     try {
       return await connectOne(one, options)
     } catch (error) {
@@ -51,11 +54,18 @@ export function addressText(address: SocketAddress): string {
     : `${address.host}:${address.port}`
 }
 
-async function resolveAddress(address: SocketAddress): Promise<SocketAddress[]> {
+/** As the system does, anew each time. */
+export const resolveName: Resolve = async (host) =>
+  (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address)
+
+async function resolveAddress(
+  address: SocketAddress,
+  resolve: Resolve = resolveName,
+): Promise<SocketAddress[]> {
   if ('path' in address || isIP(address.host)) return [address]
   try {
-    const found = await lookup(address.host, { all: true, verbatim: true })
-    return found.map((one) => ({ host: one.address, port: address.port }))
+    const found = await resolve(address.host)
+    return found.map((host) => ({ host, port: address.port }))
   } catch (error) {
     const reason = (error as NodeJS.ErrnoException).code ?? String(error)
     throw engineError('NET_HOST_UNKNOWN', { host: address.host, reason }, { cause: error })

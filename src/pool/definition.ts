@@ -34,6 +34,8 @@ export interface PoolDefinition {
   readonly strategy: BalancingStrategy
   readonly readWriteSplit: ReadWriteSplit
   readonly readWriteStrategy: ReadWriteStrategy
+  /** A client's reads show what it wrote and read before. */
+  readonly readsYourWrites: boolean
   /** Connections at most to one host for one database, over all users; of one user, over all hosts. Infinity: unlimited. */
   readonly maxDbConnections: number
   readonly maxUserConnections: number

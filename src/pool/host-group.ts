@@ -7,13 +7,17 @@ import type { HostRole } from '../topology/topology.js'
 /** `stale`: calls itself primary, but another host has a newer timeline: it was replaced and does not know. */
 export type KnownRole = 'primary' | 'replica' | 'unknown' | 'stale'
 
-/** What a host said of itself. */
-export interface HostReport {
-  readonly isInRecovery: boolean
+/** A place in the WAL of a shard. */
+export interface Position {
   /** Of a replica the one that it follows, as far as it can tell. */
   readonly timeline: number
   /** Bytes of WAL written, or replayed, from the start of time. */
   readonly lsnBytes: bigint
+}
+
+/** What a host said of itself. */
+export interface HostReport extends Position {
+  readonly isInRecovery: boolean
   readonly systemId: string
 }
 

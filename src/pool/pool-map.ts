@@ -135,6 +135,15 @@ export class Pools implements PoolMap {
     for (const { pool } of this.all(filter)) pool.recycle('reconnect')
   }
 
+  /** The name of a host leads elsewhere: new servers are opened there, old ones end when they come back. */
+  hostMoved(host: string): void {
+    for (const pool of this.all()) {
+      if (pool.host.target.host !== host) continue
+      pool.pool.recycle('its host has another address')
+      pool.suspectHost('its host has another address')
+    }
+  }
+
   /** For ever. */
   goOffline(): void {
     this.#isOnline = false
@@ -179,7 +188,7 @@ export class Pools implements PoolMap {
       const pools: ServerPool[] = []
       const mayBan = (pool: ServerPool) => mayBanAmong(pools, pool)
       for (const host of hosts) {
-        const rooms = this.#roomsOf(definition, host)
+        const rooms = this.roomsOf(definition, host)
         const place = { id: this.#nextId++, shard, rooms, mayBan }
         const pool = new ServerPool(definition, host, place, environment)
         if (this.isPaused(definition.database)) pool.pool.pause()
@@ -190,7 +199,7 @@ export class Pools implements PoolMap {
   }
 
   /** Limits over several pools: kept over reloads, because what they count lives on. */
-  #roomsOf({ user, ...limits }: PoolDefinition, { target }: HostDefinition): Rooms {
+  roomsOf({ user, ...limits }: PoolDefinition, { target }: HostDefinition): Rooms {
     const ofHost = JSON.stringify([target.host, target.port, target.database])
     return new Rooms([
       this.#room(ofHost, limits.maxDbConnections),

@@ -16,6 +16,7 @@ import {
   type HostReport,
   type KnownRole,
   type Lag,
+  type Position,
 } from './host-group.js'
 
 /**
@@ -59,6 +60,8 @@ interface Watched extends GroupHost {
   groups: HostGroup[]
   connection: ServerConnection | undefined
   shown: KnownRole
+  /** It had replayed so much; 0 when it may have started again since. */
+  reachedBytes: bigint
   isAsking: boolean
   mustAskAgain: boolean
   askedAtMs: number
@@ -147,6 +150,19 @@ export class HostRoles {
     this.#review()
   }
 
+  /** True when the host is known to have replayed so much; what it said before a server of it was lost does not count. */
+  hasReached(hostKey: string, { timeline, lsnBytes }: Position): boolean {
+    const host = this.#hosts.get(hostKey)
+    if (!host?.report) return false
+    return host.report.timeline >= timeline && host.reachedBytes >= lsnBytes
+  }
+
+  /** A server of the host has said how far it is, between two looks. */
+  noteReached(hostKey: string, lsnBytes: bigint): void {
+    const host = this.#hosts.get(hostKey)
+    if (host && lsnBytes > host.reachedBytes) host.reachedBytes = lsnBytes
+  }
+
   /** Somebody waits for what these hosts will say: ask them now, not at the next interval. */
   hurry(hostKeys: Iterable<string>): void {
     const now = this.#now()
@@ -164,6 +180,7 @@ export class HostRoles {
     const host = this.#hosts.get(hostKey)
     if (!host) return
     if (host.report && !host.report.isInRecovery) host.isCurrent = false
+    host.reachedBytes = 0n
     dropConnection(host)
     if (host.isAsking) host.mustAskAgain = true
     else void this.#ask(host)
@@ -198,11 +215,13 @@ export class HostRoles {
       const report = await this.#reportOf(host)
       if (!host.mustAskAgain) {
         host.report = report
+        host.reachedBytes = report.lsnBytes
         host.isCurrent = true
         host.seenAtMs = this.#now()
       }
     } catch (error) {
       reason = toEngineError(error).message
+      host.reachedBytes = 0n
       dropConnection(host)
       // A primary that does not answer may have been replaced: its role is open until it answers again.
       if (host.report && !host.report.isInRecovery) host.isCurrent = false
@@ -291,6 +310,7 @@ function newWatched(key: string, target: ServerTarget, role: HostRole): Watched 
     isCurrent: false,
     wasAsked: false,
     shown: 'unknown',
+    reachedBytes: 0n,
     isAsking: false,
     mustAskAgain: false,
     askedAtMs: Number.NEGATIVE_INFINITY,

@@ -6,7 +6,7 @@ import { LatencyHistogram } from '../metrics/latency-histogram.js'
 import type { ServerConnection } from '../server/server-connection.js'
 import type { HostDefinition, OpenServer, PoolDefinition } from './definition.js'
 import { Health } from './health.js'
-import type { KnownRole } from './host-group.js'
+import type { KnownRole, Position } from './host-group.js'
 import type { Condition, PoolCounters, PoolEvents, ResourceKind } from './pool-types.js'
 import { ResourcePool } from './resource-pool.js'
 import { type HostRoles, type HostState, hostKeyOf } from './roles.js'
@@ -241,6 +241,10 @@ export class ServerPool {
   /** Its role, when it is watched, counts no more until the host has been asked again. */
   suspectHost(reason: string): void {
     this.#environment.roles.suspect(this.hostKey, reason)
+  }
+
+  hasReached(position: Position): boolean {
+    return this.#environment.roles.hasReached(this.hostKey, position)
   }
 
   owns(server: ServerConnection): boolean {

@@ -2,6 +2,7 @@
 import type { ServerConnection } from '../server/server-connection.js'
 import type { Checkout } from './checkout.js'
 import type { ReadWriteStrategy } from './definition.js'
+import type { Position } from './host-group.js'
 import type { Owner } from './pool-types.js'
 import type { ServerPool } from './server-pool.js'
 
@@ -14,12 +15,16 @@ export interface ServerCheckoutOptions {
   readonly holdsServers?: boolean
   /** The same object at each checkout of one client: finds those that wait for each other. */
   readonly owner?: Owner
+  /** With `any`: a replica must have replayed as much. */
+  readonly after?: Position
 }
 
 /** The pools of one user on one database. Stays valid over RELOAD while the user and the database exist. */
 export interface ShardPools {
   readonly shardCount: number
   readonly readWriteStrategy: ReadWriteStrategy
+  /** `read_your_writes`. */
+  readonly readsYourWrites: boolean
   /** False when no host of the shard answered when it was last asked. */
   isUp(shard: number): boolean
   /** The host that would be asked first for a server now, if there is one. */
@@ -34,6 +39,13 @@ export interface ShardPools {
     role: 'primary' | 'any',
     options?: ServerCheckoutOptions,
   ): ServerCheckout | Promise<ServerCheckout>
+  /** What `server` has said of itself; without a timeline that of its host. undefined: its host is not known well enough. */
+  positionOf(
+    shard: number,
+    server: ServerConnection,
+    lsnBytes: bigint,
+    timeline: number | undefined,
+  ): Position | undefined
   /** What a caller that waits for a server waits for, for people. */
   whyWaiting(shard: number, role: 'primary' | 'any'): string
   /** `server` refused a write because it is a replica (25006): whether its host is still the primary is asked now. */

@@ -14,6 +14,7 @@ import { Balancer } from './balancer.js'
 import { primaryAmong, readersAmong } from './choose-hosts.js'
 import type { PoolDefinition, ReadWriteStrategy } from './definition.js'
 import { endWait, youngestOfCycle } from './holder-cycles.js'
+import type { Position } from './host-group.js'
 import type { CheckoutRequest } from './pool-types.js'
 import type { HostRoles } from './roles.js'
 import type { ServerPool } from './server-pool.js'
@@ -79,6 +80,10 @@ export class UserPools implements ShardPools {
     return this.definition.readWriteStrategy
   }
 
+  get readsYourWrites(): boolean {
+    return this.definition.readsYourWrites
+  }
+
   isUp(shard: number): boolean {
     return this.#installed.shards[shard]?.some((pool) => pool.isHealthy) ?? false
   }
@@ -102,7 +107,7 @@ export class UserPools implements ShardPools {
       const { database } = this.definition
       throw engineError('POOL_NO_SUCH_SHARD', { database, shard, last: this.shardCount - 1 })
     }
-    const order = this.#candidates(hosts, role)
+    const order = this.#candidates(hosts, role, options.after)
     const atOnce = order[0]?.pool.tryCheckout(options.holdsServers, options.owner)
     if (atOnce) return atOnce
     const installed = this.#installed
@@ -110,6 +115,20 @@ export class UserPools implements ShardPools {
     const tried = new Set<ServerPool>()
     const last = undefined
     return this.#checkoutSoon({ shard, role, options, installed, untilMs, order, tried, last })
+  }
+
+  positionOf(
+    shard: number,
+    server: ServerConnection,
+    lsnBytes: bigint,
+    timeline: number | undefined,
+  ): Position | undefined {
+    const { roles } = this.#environment
+    const pool = this.#hostsOf(shard).find((one) => one.owns(server))
+    const known = timeline ?? (pool && roles.reportOf(pool.hostKey)?.timeline)
+    if (!pool || known === undefined) return undefined
+    roles.noteReached(pool.hostKey, lsnBytes)
+    return { timeline: known, lsnBytes }
   }
 
   wasReadOnly(shard: number, server: ServerConnection): void {
@@ -129,11 +148,28 @@ export class UserPools implements ShardPools {
   }
 
   /** Hosts to try, in order; empty when none may be used. */
-  #candidates(hosts: readonly ServerPool[], role: 'primary' | 'any'): readonly ServerPool[] {
+  #candidates(
+    hosts: readonly ServerPool[],
+    role: 'primary' | 'any',
+    after?: Position,
+  ): readonly ServerPool[] {
     const only = hosts[0] as ServerPool
     if (hosts.length === 1 && only.host.role === 'primary') return hosts
     const fitting = this.#fitting(hosts, role)
-    return role === 'primary' ? fitting : this.#installed.balancer.order(fitting)
+    if (role === 'primary') return fitting
+    return this.#installed.balancer.order(after ? this.#reached(hosts, fitting, after) : fitting)
+  }
+
+  /** Those of `fitting` that show what the caller has seen; the primary when none does, or when replicas have just not said so yet. */
+  #reached(
+    hosts: readonly ServerPool[],
+    fitting: readonly ServerPool[],
+    after: Position,
+  ): readonly ServerPool[] {
+    const reached = fitting.filter((pool) => pool.role === 'primary' || pool.hasReached(after))
+    if (reached.length < fitting.length)
+      this.#environment.roles.hurry(fitting.map(({ hostKey }) => hostKey))
+    return reached.length > 0 ? reached : this.#fitting(hosts, 'primary')
   }
 
   #fitting(hosts: readonly ServerPool[], role: 'primary' | 'any'): readonly ServerPool[] {
@@ -156,7 +192,8 @@ export class UserPools implements ShardPools {
     for (;;) {
       this.#assertLayout(attempt.installed.definition)
       // Bans that the tries bring about may let the primary in, so the choice is made anew each time.
-      const candidates = attempt.order ?? this.#candidates(this.#hostsOf(shard), role)
+      const candidates =
+        attempt.order ?? this.#candidates(this.#hostsOf(shard), role, attempt.options.after)
       attempt.order = undefined
       const next = candidates.find((pool) => !tried.has(pool))
       if (next) return next

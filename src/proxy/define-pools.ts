@@ -6,7 +6,7 @@ import type { HostDefinition, PoolDefinition } from '../pool/definition.js'
 import type { LoginProof } from '../session/login-rules.js'
 import type { DatabaseTopology, Host } from '../topology/topology.js'
 import {
-  configuredLogin,
+  configuredLogins,
   guestLogin,
   type LoginOf,
   type ProtectionOf,
@@ -15,7 +15,7 @@ import {
 
 /** @throws FILE_MISSING, NET_TLS_MATERIAL */
 export function definePools(config: LoadedConfig): PoolDefinition[] {
-  const how = { login: configuredLogin, protection: protectionOf(config.general) }
+  const how = { login: configuredLogins(config), protection: protectionOf(config.general) }
   return config.databases.flatMap((database) => {
     // Of several entries of one user the first that names the database counts, as at login.
     const users = new Map<string, User>()
@@ -104,6 +104,7 @@ function definePool(
     strategy: general.loadBalancingStrategy,
     readWriteSplit: general.readWriteSplit,
     readWriteStrategy: general.readWriteStrategy,
+    readsYourWrites: general.readYourWrites,
     maxDbConnections: general.maxDbConnections,
     maxUserConnections: general.maxUserConnections,
     connect: {
@@ -125,10 +126,11 @@ function definePool(
   }
 }
 
-/** What bans lagging replicas must know how far they are, asked for or not. */
+/** Bans of lagging replicas and read-your-writes must know how far hosts are, asked for or not. */
 function lagCheckDelayOf(general: GeneralConfig): number {
-  const { lsnCheckDelayMs, banReplicaLagMs, banReplicaLagBytes } = general
-  const isNeeded = Number.isFinite(banReplicaLagMs) || Number.isFinite(banReplicaLagBytes)
+  const { lsnCheckDelayMs, banReplicaLagMs, banReplicaLagBytes, readYourWrites } = general
+  const isNeeded =
+    readYourWrites || Number.isFinite(banReplicaLagMs) || Number.isFinite(banReplicaLagBytes)
   return isNeeded && !Number.isFinite(lsnCheckDelayMs) ? 0 : lsnCheckDelayMs
 }
 

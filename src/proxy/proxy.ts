@@ -11,6 +11,7 @@ import type { LoadedConfig } from '../config/loaded-config.js'
 import { engineError, toEngineError } from '../errors/engine-error.js'
 import type { ByteSocket } from '../net/byte-socket.js'
 import { type Listener, type ListenOptions, listen } from '../net/listener.js'
+import type { NameCache } from '../net/name-cache.js'
 import type { OpenServer } from '../pool/definition.js'
 import { Pools } from '../pool/pool-map.js'
 import type { SessionEnvironment } from '../session/environment.js'
@@ -26,7 +27,6 @@ import { DatabaseKnowledge, type KnowledgeSources } from './knowledge.js'
 import { ListenHubs } from './listen-hubs.js'
 import { drainMoved, prepareAll } from './move-shards.js'
 import { openListeners } from './open-listeners.js'
-import { refuseUnavailable } from './refuse-unavailable.js'
 import { makeEnvironment } from './session-environment.js'
 import { checkShards } from './start-checks.js'
 import { TwoPhaseCommits } from './two-phase-commits.js'
@@ -43,6 +43,8 @@ export interface ProxyOptions {
   readonly host?: string
   readonly port?: number
   readonly random: () => number
+  /** Tells when a host name has another address (`dns_ttl`). */
+  readonly names?: NameCache
   readonly openServer: OpenServer
   readonly knowledge: Pick<KnowledgeSources, 'makePlanner' | 'readCatalog'>
   readonly acceptClient: (socket: ByteSocket, environment: SessionEnvironment) => Promise<void>
@@ -80,7 +82,7 @@ export interface ServingProxy {
   schemaChanged(database: string): void
 }
 
-/** @throws NET_LISTEN_FAILED, PROXY_NOT_YET, FILE_MISSING */
+/** @throws NET_LISTEN_FAILED, NET_TLS_MATERIAL, FILE_MISSING */
 export async function startProxy(options: ProxyOptions): Promise<ServingProxy> {
   const running = new RunningProxy(options)
   await running.start()
@@ -127,6 +129,7 @@ class RunningProxy implements ServingProxy {
     })
     const roleCheckTimeoutMs = config.general.lsnCheckTimeoutMs
     this.#pools = new Pools({ clock, log, random, openServer, roleCheckTimeoutMs })
+    if (options.names) options.names.onChange = (host) => this.#pools.hostMoved(host)
     this.#inForce = this.#make(config)
     const parts = {
       pools: this.#pools,
@@ -308,7 +311,6 @@ class RunningProxy implements ServingProxy {
 
   /** Everything that can fail is made here, before anything is exchanged. */
   #make(config: LoadedConfig): InForce {
-    refuseUnavailable(config)
     definePools(config)
     const knowledge = new Map<string, DatabaseKnowledge>()
     for (const { name } of config.databases) {

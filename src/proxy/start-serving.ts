@@ -2,6 +2,8 @@
 import { systemClock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import type { LoadedConfig } from '../config/loaded-config.js'
+import { resolveName } from '../net/connect.js'
+import { NameCache } from '../net/name-cache.js'
 import { openQueryPlanner } from '../routing/query-planner.js'
 import { openServer } from '../server/open-server.js'
 import { acceptClient } from '../session/accept-client.js'
@@ -34,6 +36,11 @@ export interface ServingOptions {
 export function startServing(options: ServingOptions): Promise<ServingProxy> {
   const { config, loadAgain, trace, ...rest } = options
   const general = () => config.newest.general
+  const names = new NameCache({
+    clock: systemClock,
+    resolve: resolveName,
+    ttlMs: () => general().dnsTtlMs ?? 0,
+  })
   return startProxy({
     ...rest,
     config: config.newest,
@@ -48,7 +55,9 @@ export function startServing(options: ServingOptions): Promise<ServingProxy> {
         ...how,
         ...keepAliveOf(config.newest.tcp),
         preparedLimit: general().preparedStatementsLimit,
+        ...(general().dnsTtlMs === undefined ? {} : { resolve: names.lookup }),
       }),
+    names,
     knowledge: {
       makePlanner: (sharding, catalog) =>
         openQueryPlanner({

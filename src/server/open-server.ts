@@ -8,6 +8,7 @@ import { deferred } from '../base/deferred.js'
 import { type EngineError, engineError } from '../errors/engine-error.js'
 import type { ByteSocket } from '../net/byte-socket.js'
 import { connectSocket } from '../net/connect.js'
+import type { Resolve } from '../net/name-cache.js'
 import { FrameReader } from '../wire/frame-reader.js'
 import { FrameWriter } from '../wire/frame-writer.js'
 import { backend, PROTOCOL_3_0 } from '../wire/tags.js'
@@ -27,6 +28,8 @@ export interface OpenServerOptions {
   /** Default true. */
   readonly keepAlive?: boolean
   readonly keepAliveIdleMs?: number
+  /** Absent: names are asked of the system each time. */
+  readonly resolve?: Resolve
 }
 
 const DEFAULT_PREPARED_LIMIT = 5000
@@ -40,12 +43,13 @@ export async function openServer(
   options: OpenServerOptions = {},
 ): Promise<ServerConnection> {
   const target = wanted.credentials ? await withCredentials(wanted, wanted.credentials) : wanted
-  const { timeoutMs, signal, keepAlive, keepAliveIdleMs } = options
+  const { timeoutMs, signal, keepAlive, keepAliveIdleMs, resolve } = options
   const socket = await connectSocket(socketAddress(target), {
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(signal === undefined ? {} : { signal }),
     ...(keepAlive === undefined ? {} : { keepAlive }),
     ...(keepAliveIdleMs === undefined ? {} : { keepAliveIdleMs }),
+    ...(resolve === undefined ? {} : { resolve }),
   })
   let started: ByteSocket = socket
   const timer =

@@ -31,6 +31,7 @@ export function definePool(
     strategy: 'round_robin',
     readWriteSplit: 'include_primary',
     readWriteStrategy: 'conservative',
+    readsYourWrites: false,
     maxDbConnections: Number.POSITIVE_INFINITY,
     maxUserConnections: Number.POSITIVE_INFINITY,
     connect: { timeoutMs: 2000, attempts: 1, attemptDelayMs: 0 },
