@@ -1,0 +1,53 @@
+/** Rows of the requirements that are about how the house is built: that the parts are there. */
+import { existsSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+
+const missing = (paths: readonly string[]) => paths.filter((path) => !existsSync(path))
+
+test('D14: demo, integration suites and scripts are there, and CI runs them', () => {
+  expect(
+    missing(['commands/demo.ts', 'test/db', 'test/oracle', 'test/scenario', 'scripts', 'bench']),
+  ).toEqual([])
+  expect(readFileSync('.ci/run', 'utf8')).toMatch(/npm (test|run test)/)
+})
+
+test('D26: a session has parts of its own for clients, requests, figures and transactions', () => {
+  expect(
+    missing([
+      'src/proxy/client-registry.ts',
+      'src/session/session.ts',
+      'src/session/simple-query.ts',
+      'src/session/extended-query.ts',
+      'src/session/batch-builder.ts',
+      'src/session/client-figures.ts',
+      'src/session/transaction.ts',
+    ]),
+  ).toEqual([])
+})
+
+test('D28: the servers’ side has parts of its own, and tests of them', () => {
+  expect(
+    missing([
+      'src/server/server-connection.ts',
+      'src/pool/pool-map.ts',
+      'src/pool/resource-pool.ts',
+      'src/pool/checkout.ts',
+      'src/pool/server-pool.ts',
+      'src/pool/shard-pools.ts',
+      'src/pool/balancer.ts',
+      'src/pool/health.ts',
+      'src/pool/roles.ts',
+      'src/pool/lent-count.ts',
+      'src/pool/wait-queue.ts',
+      'src/executor/fan-out.ts',
+      'src/session/held-servers.ts',
+      'src/proxy/view.ts',
+      'test/unit/pool/balancer.test.ts',
+      'test/unit/pool/health.test.ts',
+      'test/unit/pool/resource-pool.test.ts',
+      'test/unit/pool/pool-lifecycle.test.ts',
+      'test/unit/pool/user-pools.test.ts',
+      'test/db/pool/pool.test.ts',
+    ]),
+  ).toEqual([])
+})
