@@ -17,6 +17,8 @@ interface Scope {
   readonly general: GeneralConfig
   readonly databases: readonly DatabaseTopology[]
   readonly problems: Problems
+  /** A section [vault] is written. */
+  readonly hasVault: boolean
 }
 
 function databasesOf(values: UserValues, entry: Entry, scope: Scope): string[] {
@@ -48,7 +50,9 @@ function checkServerAuth(values: UserValues, entry: Entry, scope: Scope): void {
     problems.error(place, `${auth} needs passthrough_auth = "disabled"`)
   if (general.tlsVerify === 'disabled')
     problems.error(place, `${auth} needs TLS to the servers: set tls_verify`)
-  problems.error(place, `${auth} is not supported yet`)
+  if (!values.serverAuth.startsWith('vault_')) return
+  if (values.serverVaultPath === undefined) problems.error(place, `${auth} needs server_vault_path`)
+  if (!scope.hasVault) problems.error(place, `${auth} needs a section [vault]`)
 }
 
 function checkSecrets(

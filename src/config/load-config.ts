@@ -76,7 +76,12 @@ function compile(
   )
   const sharding = compileSharding(databases, entriesOf, problems)
   const databaseOptions = compileDatabaseOptions(databases, general, entriesOf)
-  const users = compileUsers(entriesOf('users'), { general, databases, problems })
+  const users = compileUsers(entriesOf('users'), {
+    general,
+    databases,
+    problems,
+    hasVault: entriesOf('vault').length > 0,
+  })
   const hba = compileHba(general, entriesOf('general').at(-1), problems)
   const admin = compileAdmin(entriesOf('admin'), databases, problems)
   const mirroring = compileMirroring(entriesOf('mirroring'), general, databases, problems)

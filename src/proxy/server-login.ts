@@ -1,9 +1,15 @@
 /** As whom, and how protected, the proxy logs in to a server. Reads certificate files; opens no connection. */
 import { readFileSync } from 'node:fs'
-import type { GeneralConfig, User } from '../config/loaded-config.js'
+import { systemClock } from '../base/clock.js'
+import type { GeneralConfig, LoadedConfig, User } from '../config/loaded-config.js'
+import { present } from '../config/present.js'
 import { engineError } from '../errors/engine-error.js'
 import { checkTlsClient } from '../net/tls-upgrade.js'
-import type { ServerTarget } from '../server/server-target.js'
+import { azureProvider } from '../server/credentials/azure-identity.js'
+import { type CredentialProvider, keepCredentials } from '../server/credentials/kept-credentials.js'
+import { rdsProvider } from '../server/credentials/rds-iam.js'
+import { type VaultPlace, vaultProvider } from '../server/credentials/vault.js'
+import type { CredentialSource, ServerTarget } from '../server/server-target.js'
 import type { LoginProof } from '../session/login-rules.js'
 import type { Host } from '../topology/topology.js'
 
@@ -39,11 +45,40 @@ export function protectionOf(general: GeneralConfig): ProtectionOf {
         }
 }
 
-/** What the database entry, else users.toml says. */
-export const configuredLogin: LoginOf = (host, user) => {
-  const password = host.password ?? user.serverPassword ?? user.passwords[0]
-  const name = host.user ?? user.serverUser ?? user.name
-  return { user: name, ...(password === undefined ? {} : { password }) }
+/** What the database entry, else users.toml says; one source of credentials for each user (and host, where they depend on it). */
+export function configuredLogins(
+  config: Pick<LoadedConfig, 'vault'>,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): LoginOf {
+  const sources = new Map<string, CredentialSource>()
+  return (host, user) => {
+    const name = host.user ?? user.serverUser ?? user.name
+    if (host.password === undefined && user.serverAuth !== 'password') {
+      const provider = providerOf(config, host, { ...user, name }, env)
+      const source = sources.get(provider.name) ?? keepCredentials(provider, systemClock)
+      sources.set(provider.name, source)
+      return { user: name, credentials: source }
+    }
+    const password = host.password ?? user.serverPassword ?? user.passwords[0]
+    return { user: name, ...(password === undefined ? {} : { password }) }
+  }
+}
+
+function providerOf(
+  { vault }: Pick<LoadedConfig, 'vault'>,
+  { host, port }: Host,
+  user: User,
+  env: Readonly<Record<string, string | undefined>>,
+): CredentialProvider {
+  const { serverAuth: kind, serverVaultPath: path = '', vaultRefreshPercent: refreshPercent } = user
+  if (kind === 'azure_workload_identity') return azureProvider(env)
+  if (kind === 'vault_dynamic' || kind === 'vault_static') {
+    const place = present({ url: '', authMethod: 'approle' as const, ...vault })
+    return vaultProvider(place as VaultPlace, { kind, path, refreshPercent }, env)
+  }
+  const { name, serverIamRegion: region } = user
+  const place = { host, port, user: name, ...(region === undefined ? {} : { region }) }
+  return rdsProvider(place, env, systemClock)
 }
 
 /** What the client itself has proved; never the login of the database entry, which would make it somebody else. */

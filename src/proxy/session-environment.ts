@@ -11,7 +11,12 @@ import type { PipelineLimits } from '../executor/pipeline/lane-owner.js'
 import { Pipelines } from '../executor/pipeline/pipelines.js'
 import type { Pools } from '../pool/pool-map.js'
 import type { UserPools } from '../pool/user-pools.js'
-import type { ClientHandle, DatabaseAccess, SessionEnvironment } from '../session/environment.js'
+import type {
+  ClientHandle,
+  ClientIdentity,
+  DatabaseAccess,
+  SessionEnvironment,
+} from '../session/environment.js'
 import type { AuthQueries } from './auth-queries.js'
 import type { Cancels } from './cancels.js'
 import type { ClientRegistry } from './client-registry.js'
@@ -71,11 +76,7 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
     loginRules: (request) => loginRulesFor(parts, request),
     isAdminDatabase: (database) => isConsole(parts, database),
     access: (user, database) => access(parts, user, database),
-    register: (client, cancelKeyBytes) => {
-      const isAdmin = isConsole(parts, client.database)
-      if (!isAdmin) assertUserLimit(parts, client)
-      return clients.register(client, isAdmin, cancelKeyBytes)
-    },
+    register: (client, cancelKeyBytes) => register(parts, client, cancelKeyBytes),
     cancelByKey: (processId, key) => parts.cancels.byKey(processId, key),
     ...(parts.saltSecret === undefined ? {} : { saltSecret: parts.saltSecret }),
     openAdmin: (client, send): AdminSession =>
@@ -96,8 +97,7 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       ...(listen ? { listen } : {}),
       pools: shardPools,
       planner: known.planner,
-      // what has been seen is asked for behind each request, on the server that it has to itself
-      ...(shardPools.readsYourWrites ? {} : { pipelines: pipelinesOf(shardPools) }),
+      pipelines: pipelinesOf(shardPools),
       statements: known.statements,
       poolerMode,
       crossShardWrites: crossShardWrites(from, entry, shardPools),
@@ -162,6 +162,17 @@ function pipelineLimits(general: () => LoadedConfig['general']): () => PipelineL
 
 const isConsole = (parts: EnvironmentParts, database: string): boolean =>
   parts.inForce().config.admin.names.includes(database)
+
+/** @throws AUTH_USER_LIMIT */
+function register(
+  parts: EnvironmentParts,
+  client: ClientHandle,
+  cancelKeyBytes: number,
+): ClientIdentity {
+  const isAdmin = isConsole(parts, client.database)
+  if (!isAdmin) assertUserLimit(parts, client)
+  return parts.clients.register(client, isAdmin, cancelKeyBytes)
+}
 
 /** After its login, so that nobody hears of limits who has not proved to be the user. @throws AUTH_USER_LIMIT */
 function assertUserLimit(parts: EnvironmentParts, { user, database }: ClientHandle): void {

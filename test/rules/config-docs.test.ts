@@ -23,7 +23,7 @@ describe('keys', () => {
   })
 
   /** Read by the configuration itself, which hands on what they mean. */
-  const resolved = ['two_phase_commit', 'two_phase_commit_auto']
+  const resolved = ['two_phase_commit', 'two_phase_commit_auto', 'hba', 'hba_file']
 
   test('a key of [general] that counts as working is read somewhere', () => {
     const text = readSources(['src', 'commands'], /^src\/config\/(?!pool-settings)/)
@@ -37,13 +37,7 @@ describe('keys', () => {
   test('a key of [general] that is read is not said to do nothing', () => {
     const text = readSources(['src', 'commands'], /^src\/config\//)
     // Words that also mean something else in the code.
-    const ambiguous = [
-      'prepared_statements',
-      'dry_run',
-      'workers',
-      'workers_mode',
-      'passthrough_auth',
-    ]
+    const ambiguous = ['prepared_statements', 'dry_run', 'workers', 'workers_mode']
     const read = Object.entries(sections.generalKeys)
       .filter(([key]) => laterKeys.has(`general.${key}`) || refusedKeys.has(`general.${key}`))
       .filter(([key, definition]) =>

@@ -58,6 +58,13 @@ export const wireErrors = {
     retry: 'safe',
     exit: 4,
   },
+  NET_HTTP_FAILED: {
+    sqlstate: '08001',
+    message: 'no answer from {host}: {reason}',
+    hint: 'check the address and that the service runs there',
+    retry: 'safe',
+    exit: 4,
+  },
   NET_TLS_MATERIAL: {
     sqlstate: 'F0000',
     severity: 'FATAL',

@@ -79,9 +79,14 @@ describe('pgdog.toml', () => {
       `tls_client_required needs ${tls}`,
     ],
     [
-      'passthrough',
-      `[general]\npassthrough_auth = "enabled_plain" #!\n${shop}`,
-      'passthrough_auth is not supported yet',
+      'direct TLS without TLS',
+      `[general]\ntls_server_negotiation = "direct" #!\n${shop}`,
+      'tls_server_negotiation = "direct" needs tls_verify = "verify_ca" or "verify_full"',
+    ],
+    [
+      'rules that cannot be kept',
+      `[general]\nhba = ["host all all all scram-sha-256", "host all +staff all ldap"] #!\n${shop}`,
+      'hba, rule 2: +staff: membership in roles is not known here; name the users',
     ],
     [
       'rows left behind',
@@ -219,12 +224,14 @@ describe('users.toml and both', () => {
       'user "a": password_hash is not a SCRAM-SHA-256 verifier; make one with pgshard hash-password',
     ],
     [
-      'external identity',
-      `${app}server_auth = "rds_iam" #!\n`,
-      'server_auth "rds_iam" of user "app" is not supported yet',
+      'Vault without a path',
+      `${app}server_auth = "vault_static" #!\n`,
+      'server_auth "vault_static" of user "app" needs server_vault_path',
     ],
   ])('%s', (_, users, expected) => {
-    expect(problems(shop, users)).toEqual([`users.toml:${markedLine(users)}: ${expected}`])
+    expect(problems(`${shop}\n[vault]\nurl = "http://127.0.0.1:1"\n`, users)).toEqual([
+      `users.toml:${markedLine(users)}: ${expected}`,
+    ])
   })
 
   test('external identity without TLS, or with passthrough', () => {
@@ -232,10 +239,8 @@ describe('users.toml and both', () => {
     const users = `${app}server_auth = "rds_iam" #!\n`
     const at = `users.toml:${markedLine(users)}: server_auth "rds_iam" of user "app"`
     expect(problems(`${general}${shop}`, users)).toEqual([
-      'pgdog.toml:3: passthrough_auth is not supported yet',
       `${at} needs passthrough_auth = "disabled"`,
       `${at} needs TLS to the servers: set tls_verify`,
-      `${at} is not supported yet`,
     ])
   })
 
