@@ -12,7 +12,10 @@ import { readCString } from './read-cstring.js'
 import { type ReplyReceiver, ReplyScanner } from './reply-scanner.js'
 import type { ServerTarget } from './server-target.js'
 import { Settings } from './settings.js'
-import { PreparedOnServer, type SharedStatement } from './shared-statement.js'
+import { NamesOnServer, PreparedOnServer, type SharedStatement } from './shared-statement.js'
+
+/** SQL names few statements; the rest of the limit is the protocol's. */
+const MOST_NAMES = 100
 
 /** What startup has learned. */
 export interface StartedServer {
@@ -37,6 +40,8 @@ export class ServerConnection {
   readonly processId: number
   readonly cancelKey: Buffer
   readonly prepared: PreparedOnServer
+  /** Statements under names of clients, for SQL. */
+  readonly names: NamesOnServer
   /** The settings put on by us or by the client that used it last. */
   settings: Settings = Settings.none
   /** Session state may have been changed in a way that cannot be read from statements (hard-parts §2). */
@@ -67,7 +72,9 @@ export class ServerConnection {
     this.parameters = started.parameters
     this.processId = started.processId
     this.cancelKey = started.cancelKey
-    this.prepared = new PreparedOnServer(started.preparedLimit)
+    const named = Math.max(1, Math.min(started.preparedLimit / 4, MOST_NAMES))
+    this.names = new NamesOnServer(named)
+    this.prepared = new PreparedOnServer(started.preparedLimit - named)
     this.#scanner = new ReplyScanner(this.#idleReceiver)
     this.socket.onChunk = (chunk) => this.#read(chunk)
     this.socket.onClose = (error) => this.#closed(error)
@@ -122,6 +129,13 @@ export class ServerConnection {
   notePrepared(statement: SharedStatement): void {
     if (this.prepared.has(statement)) return
     this.closing.push(...this.prepared.add(statement))
+  }
+
+  /** DEALLOCATE ALL, or more, has run. */
+  forgetStatements(): void {
+    this.prepared.clear()
+    this.names.clear()
+    this.closing = []
   }
 
   /** Notes ReadyForQuery; whoever receives frames must call it for each. */

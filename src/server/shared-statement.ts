@@ -11,6 +11,8 @@ export interface SharedStatement {
   readonly text: string
   /** OIDs given in Parse; 0 is left to the server. */
   readonly parameterTypes: readonly number[]
+  /** `text` is a PREPARE, and `serverName` the name in it. */
+  readonly isSql: boolean
   /** Settings by which its text was read. */
   readonly reading: Settings
   /** How often the schema had changed when it was made. */
@@ -55,21 +57,43 @@ export class StatementRegistry {
     return this.#known.size
   }
 
-  /** `reading`: see `readingOf`. */
-  find(text: string, parameterTypes: readonly number[], reading: Settings): SharedStatement {
-    const typed = parameterTypes.length === 0 ? text : `${parameterTypes.join(',')}\0${text}`
+  /** `reading`: see `readingOf`; `executes`: whose name the text speaks of. */
+  find(
+    text: string,
+    parameterTypes: readonly number[],
+    reading: Settings,
+    executes?: SharedStatement,
+  ): SharedStatement {
+    let typed = parameterTypes.length === 0 ? text : `${parameterTypes.join(',')}\0${text}`
+    if (executes) typed = `${executes.isSql}${executes.serverName}\0${executes.text}\0${typed}`
     const key =
       reading.values.size === 0 ? typed : `${JSON.stringify([...reading.values])}\0${typed}`
+    return this.#shared(key, { text, parameterTypes, reading, isSql: false })
+  }
+
+  /** A statement that SQL has prepared: `text` is the PREPARE of `name`. */
+  findSql(name: string, text: string, reading: Settings): SharedStatement {
+    const key = `\0${JSON.stringify([...reading.values])}\0${text}`
+    return this.#shared(key, { serverName: name, text, parameterTypes: [], reading, isSql: true })
+  }
+
+  #shared(
+    key: string,
+    facts: Pick<SharedStatement, 'text' | 'parameterTypes' | 'reading' | 'isSql'> & {
+      serverName?: string
+    },
+  ): SharedStatement {
     const known = this.#known.get(key)?.deref()
     if (known) {
       known.uses++
       return known
     }
     const fresh: SharedStatement = {
-      serverName: `pgshard_${++this.#count}`,
-      text,
-      parameterTypes,
-      reading,
+      serverName: facts.serverName ?? `pgshard_${++this.#count}`,
+      text: facts.text,
+      parameterTypes: facts.parameterTypes,
+      reading: facts.reading,
+      isSql: facts.isSql,
       epoch: this.#epoch,
       shape: undefined,
       uses: 1,
@@ -83,6 +107,43 @@ export class StatementRegistry {
   schemaChanged(): void {
     this.#epoch++
     this.#known.clear()
+  }
+}
+
+/** Statements that one server knows under clients' own names, by name; the one used least lately goes first. */
+export class NamesOnServer {
+  readonly #byName = new Map<string, SharedStatement>()
+  readonly #limit: number
+
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  get(name: string): SharedStatement | undefined {
+    const known = this.#byName.get(name)
+    if (known) this.set(name, known)
+    return known
+  }
+
+  set(name: string, statement: SharedStatement): void {
+    this.#byName.delete(name)
+    this.#byName.set(name, statement)
+  }
+
+  delete(name: string): void {
+    this.#byName.delete(name)
+  }
+
+  clear(): void {
+    this.#byName.clear()
+  }
+
+  /** Forgets one when there are as many as there may be; it is to be closed. */
+  makeRoom(): string | undefined {
+    if (this.#byName.size < this.#limit) return undefined
+    const [oldest] = this.#byName.keys()
+    if (oldest !== undefined) this.#byName.delete(oldest)
+    return oldest
   }
 }
 

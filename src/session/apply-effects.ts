@@ -8,6 +8,7 @@ import type { ClientFigures, DatabaseAccess } from './environment.js'
 import type { HeldServer, HeldServers } from './held-servers.js'
 import { isSilentListen } from './silent-listen.js'
 import { heardStatement } from './startup-resets.js'
+import { applyNames, executedEffects } from './statement-names.js'
 import type { Transaction } from './transaction.js'
 
 export interface CompletedStatement {
@@ -19,6 +20,8 @@ export interface CompletedStatement {
   readonly isNeutral: boolean
   /** The tag that the client expects, when another statement was sent in the place of its own. */
   readonly tagInstead?: string
+  /** With PREPARE: the statement in it. */
+  readonly body?: string
 }
 
 /** Statements that any server may take along, because they change no rows and look at none. */
@@ -51,10 +54,14 @@ export function completedOf(
     sql: heard?.sql ?? text.slice(statement.start, statement.end),
     isRead,
     ...(heard ? { tagInstead: heard.tag } : {}),
+    ...bodyOf(effects, text),
   }
   if (!isSilentListen(statement)) return { ...completed, isNeutral: isNeutral(statement) }
   return { ...completed, isNeutral: true, tagInstead: statement.tagInstead }
 }
+
+const bodyOf = ({ prepare }: Effects, text: string): Pick<CompletedStatement, 'body'> =>
+  prepare ? { body: text.slice(prepare.bodyStart, prepare.bodyEnd) } : {}
 
 /** The parts of a session that effects reach. */
 export interface EffectTarget {
@@ -74,7 +81,10 @@ export function applyCompleted(
   statement: CompletedStatement,
   tag: string,
 ): Buffer | undefined {
-  const { effects } = statement
+  const { execute } = statement.effects
+  const effects = execute
+    ? executedEffects(statement, target.statements.get(execute.name))
+    : statement.effects
   target.figures.queries++
   if (effects.transaction) applyTransaction(target, held, statement, tag)
   else if (!target.transaction.isExplicit) target.figures.transactions++
@@ -87,7 +97,7 @@ export function applyCompleted(
     target.transaction.apply(setting, statement.sql)
     held.server.settings = target.transaction.settings
   }
-  applyBindings(target, held, statement)
+  applyBindings(target, held, effects === statement.effects ? statement : { ...statement, effects })
   if (effects.taints) held.server.tainted = true
   if (effects.changesSchema) {
     target.transaction.changedSchema = target.transaction.isExplicit
@@ -106,13 +116,8 @@ function applyBindings(
   for (const pin of effects.pins) target.held.pins.add(pin)
   for (const name of effects.temporary ?? []) target.held.temporary.set(name, held.shard)
   applyNotifications(target, held, statement)
-  if (effects.prepare) target.held.pins.add('sql prepared statement')
+  applyNames(target, held, statement)
   if (effects.discard) applyDiscard(target, held, effects.discard)
-  if (effects.deallocate?.name === null) {
-    target.held.pins.delete('sql prepared statement')
-    target.statements.deallocateAll()
-    held.server.prepared.clear()
-  }
 }
 
 /** A LISTEN that stands for itself is heard on the server; one that was made silent, by the hub. */
@@ -192,8 +197,7 @@ function applyDiscard(
   target.statements.clear()
   target.transaction.resetAll()
   const { server } = held
-  server.prepared.clear()
-  server.closing = []
+  server.forgetStatements()
   server.unnamed = undefined
   server.settings = Settings.none
   server.tainted = false

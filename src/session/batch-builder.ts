@@ -1,5 +1,6 @@
 /** Turns resolved steps into the frames for one server and the replies that it will owe. */
 import type { Expectation } from '../executor/relay.js'
+import { queryFrame } from '../server/server-connection.js'
 import type { SharedStatement } from '../server/shared-statement.js'
 import { closeCompleteFrame, errorFrame, parseCompleteFrame } from './answers.js'
 import { type CompletedStatement, completedOf } from './apply-effects.js'
@@ -7,8 +8,10 @@ import { bindFrame, flushFrame, namedFrame, parseFrame, syncFrame } from './batc
 import type { Step } from './batch-steps.js'
 import type { ClientStatement } from './client-statements.js'
 import type { HeldServer } from './held-servers.js'
-import { isReadAnew, prepareAsRead } from './prepare-as-read.js'
+import { lendName, nameIn } from './lent-names.js'
+import { asRead, canPrepare, isReadAnew, type Preparation, prepareAs } from './prepare-as-read.js'
 import type { SessionCore } from './session-core.js'
+import { afterDiscardAll } from './startup-resets.js'
 
 /** No server has a statement of this name: describing it makes the server fail as the client's request must. */
 const NO_SUCH_STATEMENT = '__pgshard_no_such_statement'
@@ -22,6 +25,9 @@ export class BatchBuilder {
   /** Statements whose Parse stands earlier in this batch. */
   readonly #preparing = new Set<SharedStatement>()
   #unnamed: SharedStatement | undefined
+  /** Names of SQL that the server was told, or relieved of. */
+  readonly #lent = new Set<string>()
+  #discardsAll = false
 
   constructor(core: SessionCore, held: HeldServer) {
     this.#core = core
@@ -30,6 +36,7 @@ export class BatchBuilder {
   }
 
   add(step: Step): void {
+    if (step.kind !== 'close') this.#lend(step.statement)
     switch (step.kind) {
       case 'parse':
         return this.#parse(step.item.name, step.statement, step.item.frame)
@@ -38,13 +45,11 @@ export class BatchBuilder {
       case 'describe':
         return this.#describe(step)
       case 'execute':
+        this.#discardsAll ||= step.statement?.planned.statements[0]?.effects.discard === 'all'
         this.#core.running?.statements.push(this.#completed(step.statement))
         return this.#put(step.item.frame, { kind: 'execute' })
       case 'close':
         if (step.item.what === 'P') return this.#put(step.item.frame, { kind: 'close' })
-        if (this.#core.held.pins.has('sql prepared statement')) {
-          return this.#put(step.item.frame, { kind: 'close' })
-        }
         this.#expectations.push({ kind: 'insert', bytes: closeCompleteFrame })
         return
       case 'malformed':
@@ -57,10 +62,23 @@ export class BatchBuilder {
     }
   }
 
-  finish(end: 'sync' | 'flush'): { pieces: Buffer[]; expectations: Expectation[] } {
-    if (end === 'sync') this.#put(syncFrame, { kind: 'sync' })
-    else if (this.#pieces.length > 0) this.#pieces.push(flushFrame)
-    return { pieces: this.#pieces, expectations: this.#expectations }
+  /** `syncs`: how many ReadyForQuery will come. */
+  finish(end: 'sync' | 'flush'): Preparation {
+    const pieces = this.#pieces
+    const expectations = this.#expectations
+    if (end === 'flush') {
+      if (pieces.length > 0) pieces.push(flushFrame)
+      return { pieces, expectations, syncs: 0 }
+    }
+    const again = this.#discardsAll ? afterDiscardAll(this.#core.transaction.startup) : ''
+    this.#put(syncFrame, { kind: 'sync', holdsReady: again !== '' })
+    if (again === '') return { pieces, expectations, syncs: 1 }
+    const done = () => {
+      const { running, transaction } = this.#core
+      if (!running?.failed) this.#held.server.settings = transaction.settings
+    }
+    this.#put(queryFrame(again), { kind: 'query', skip: true, isLenient: true, done })
+    return { pieces, expectations, syncs: 2 }
   }
 
   #put(bytes: Buffer, expectation: Expectation): void {
@@ -109,6 +127,10 @@ export class BatchBuilder {
   /** The name under which the server knows the statement, after telling it if need be. */
   #nameOf(name: string, statement: ClientStatement): string {
     const { shared } = statement
+    if (shared.isSql) {
+      this.#lendName(shared.serverName)
+      return shared.serverName
+    }
     if (name === '' && this.#unnamed !== shared && this.#isReadAnew(shared)) {
       this.#prepareFirst(shared)
       return shared.serverName
@@ -140,13 +162,25 @@ export class BatchBuilder {
 
   #isReadAnew(shared: SharedStatement): boolean {
     if (this.#preparing.has(shared) || this.#held.server.hasPrepared(shared)) return false
-    return isReadAnew(shared, this.#held, this.#core.transaction)
+    return canPrepare(this.#held) && isReadAnew(shared, this.#core.transaction)
   }
 
   #prepareFirst(shared: SharedStatement): void {
     this.#preparing.add(shared)
-    const { pieces, expectations, syncs } = prepareAsRead(shared, this.#core.transaction)
-    this.#core.send(this.#held, pieces, expectations, syncs)
+    const preparing = asRead(shared, this.#core.transaction, prepareAs(shared.serverName, shared))
+    this.#core.send(this.#held, preparing.pieces, preparing.expectations, preparing.syncs)
+  }
+
+  /** What the statement speaks of by a name of SQL. */
+  #lend(statement: ClientStatement | undefined): void {
+    const name = statement?.planned.statements.map(nameIn)[0]
+    if (name !== undefined) this.#lendName(name)
+  }
+
+  #lendName(name: string): void {
+    if (this.#lent.has(name)) return
+    this.#lent.add(name)
+    lendName(this.#core, this.#held, name)
   }
 
   #bind(step: Extract<Step, { kind: 'bind' }>): void {

@@ -2,6 +2,7 @@
 import { type EngineError, engineError } from '../errors/engine-error.js'
 import type { PlannedQuery } from '../plan/plan.js'
 import { readingOf } from '../server/settings.js'
+import type { SharedStatement } from '../server/shared-statement.js'
 import {
   type BatchItem,
   type BindItem,
@@ -96,6 +97,7 @@ function addStatement(core: SessionCore, item: ParseItem, planned: PlannedQuery)
       heard?.text ?? item.text,
       item.types,
       readingOf(core.transaction.effective),
+      executedBy(core, planned),
     ),
     planned,
     generation: core.access.planner.generation,
@@ -103,6 +105,12 @@ function addStatement(core: SessionCore, item: ParseItem, planned: PlannedQuery)
   }
   core.statements.set(item.name, statement)
   return { kind: 'parse', item, statement }
+}
+
+/** What an EXECUTE answers depends on whose it is. */
+const executedBy = (core: SessionCore, planned: PlannedQuery): SharedStatement | undefined => {
+  const name = planned.statements[0]?.effects.execute?.name
+  return name === undefined ? undefined : core.statements.get(name)?.shared
 }
 
 /** LISTEN that no server shall run. */
@@ -115,7 +123,7 @@ function resolveListen(core: SessionCore, item: ParseItem, planned: PlannedQuery
 
 function resolveBind(core: SessionCore, item: BindItem): Step {
   const statement = core.statements.get(item.statement)
-  if (!statement && !isOnPinnedServer(core, item.statement)) return noStatement(item.statement)
+  if (!statement) return noStatement(item.statement)
   if (statement) {
     planAgain(core, statement)
     core.statements.portals.set(item.portal, { statement })
@@ -126,8 +134,7 @@ function resolveBind(core: SessionCore, item: BindItem): Step {
 function resolveMalformed(core: SessionCore, item: MalformedItem): Step {
   const { bind } = item
   const statement = bind && core.statements.get(bind.statement)
-  if (bind && !statement && !isOnPinnedServer(core, bind.statement))
-    return noStatement(bind.statement)
+  if (bind && !statement) return noStatement(bind.statement)
   return { kind: 'malformed', item, statement }
 }
 
@@ -147,14 +154,10 @@ function resolveDescribe(core: SessionCore, item: NameItem): Step {
     return { kind: 'describe', item, statement }
   }
   const statement = core.statements.get(item.name)
-  if (!statement && !isOnPinnedServer(core, item.name)) return noStatement(item.name)
+  if (!statement) return noStatement(item.name)
   if (statement) planAgain(core, statement)
   return { kind: 'describe', item, statement }
 }
-
-/** A statement made by SQL PREPARE lives on the pinned server under the client's own name. */
-const isOnPinnedServer = (core: SessionCore, name: string): boolean =>
-  name !== '' && core.held.pins.has('sql prepared statement')
 
 const noStatement = (name: string): Step => ({
   kind: 'error',

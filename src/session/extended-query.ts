@@ -265,7 +265,7 @@ export class ExtendedQuery {
     const core = this.#core
     const builder = new BatchBuilder(core, held)
     for (const step of steps) builder.add(step)
-    const { pieces, expectations } = builder.finish(end)
+    const { pieces, expectations, syncs } = builder.finish(end)
     if (end === 'flush') {
       this.#bound = held
       this.awaitsCopy = steps.some(
@@ -273,7 +273,7 @@ export class ExtendedQuery {
       )
       this.#boundWorks ||= steps.some((step) => step.kind === 'bind')
     } else this.reset()
-    core.send(held, pieces, expectations, end === 'sync' ? 1 : 0)
+    core.send(held, pieces, expectations, syncs)
     if (end === 'flush') core.output.flush()
   }
 

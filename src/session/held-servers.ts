@@ -10,6 +10,7 @@ import { queryFrame, type ServerConnection } from '../server/server-connection.j
 import { Settings, settingsDifference } from '../server/settings.js'
 import { namedFrame, syncFrame } from './batch.js'
 import type { DatabaseAccess } from './environment.js'
+import { SeenPositions } from './seen-positions.js'
 import type { Transaction } from './transaction.js'
 
 /** Settings that a server may refuse although another took them, so that the request must wait for the answer. */
@@ -47,11 +48,11 @@ export class HeldServers {
   readonly #output: RelayOutput
   readonly #listen: (held: () => HeldServer) => RelayListener
   /** Why the client keeps its servers; it does so while this is not empty. */
-  readonly pins = new Set<PinReason | 'session mode' | 'sql prepared statement'>()
+  readonly pins = new Set<PinReason | 'session mode'>()
   /** Temporary relations of the client → the shard on which each stands. */
   readonly temporary = new Map<string, number>()
-  /** Names under which a pinned server knows statements of the protocol, for SQL EXECUTE. */
-  readonly lentNames = new Set<string>()
+  /** How far the client has seen each shard, when its reads shall show what it wrote. */
+  readonly seen: SeenPositions | undefined
   #late: Promise<HeldServer> | undefined
   #waiting: AbortController | undefined
   #wanted: { readonly shard: number; readonly role: 'primary' | 'any' } | undefined
@@ -65,6 +66,7 @@ export class HeldServers {
     listen: (held: () => HeldServer) => RelayListener,
   ) {
     this.#access = access
+    this.seen = access.pools.readsYourWrites ? new SeenPositions(access.pools) : undefined
     this.#output = output
     this.#listen = listen
   }
@@ -100,9 +102,15 @@ export class HeldServers {
   /** The held server of `shard`, or one from the pool: at once when there is one. */
   acquire(shard: number, role: 'primary' | 'any'): HeldServer | Promise<HeldServer> {
     const held = this.#held.get(shard)
-    if (held) return held
+    if (held) {
+      this.seen?.lose(shard)
+      return held
+    }
     const waiting = new AbortController()
-    const checkout = this.#access.pools.checkout(shard, role, {
+    const wish = this.seen?.wish(shard, role) ?? { role }
+    this.seen?.lose(shard)
+    const checkout = this.#access.pools.checkout(shard, wish.role, {
+      ...(wish.after ? { after: wish.after } : {}),
       signal: waiting.signal,
       holdsServers: this.#held.size > 0,
       owner: this.#asOwner(),
@@ -264,7 +272,6 @@ export class HeldServers {
       held.notified = false
     }
     if (this.pins.size > 0) return
-    this.lentNames.clear()
     for (const held of this.#held.values()) this.release(held)
   }
 
@@ -302,8 +309,7 @@ async function giveBack(held: HeldServer): Promise<void> {
 /** DISCARD ALL, and the books with it. */
 export async function cleanServer(server: ServerConnection): Promise<void> {
   await server.query('DISCARD ALL')
-  server.prepared.clear()
-  server.closing = []
+  server.forgetStatements()
   server.settings = Settings.none
   server.unnamed = undefined
   server.tainted = false

@@ -69,7 +69,6 @@ function answerTransaction(
 }
 
 function answerDeallocate(core: SessionCore, name: string | null): LocalAnswer | undefined {
-  if (core.held.pins.has('sql prepared statement')) return undefined
   if (name === null) {
     core.statements.deallocateAll()
     return { tag: 'DEALLOCATE ALL' }

@@ -12,43 +12,54 @@ import type { Transaction } from './transaction.js'
 
 const FAILED = 0x45
 
-/** The client has changed what the text would be read by, so that an ordinary Parse would change its meaning. */
-export function isReadAnew(
-  shared: SharedStatement,
-  held: HeldServer,
-  transaction: Transaction,
-): boolean {
-  // in the middle of a request nothing but its own messages can be sent, and a failed transaction takes none
-  if (held.server.isUnsynced || held.server.status === FAILED) return false
-  return !readingOf(transaction.effective).equals(shared.reading)
+/** What goes to a server by itself, before a request. */
+export interface Preparation {
+  readonly pieces: Buffer[]
+  readonly expectations: Expectation[]
+  readonly syncs: number
 }
 
-/** What goes before a request; leaves transaction and settings as they are. */
-export function prepareAsRead(
+/** In the middle of a request nothing but its own messages can be sent, and a failed transaction takes none. */
+export const canPrepare = ({ server }: HeldServer): boolean =>
+  !server.isUnsynced && server.status !== FAILED
+
+/** The client has changed what the text would be read by, so that an ordinary Parse would change its meaning. */
+export const isReadAnew = (shared: SharedStatement, transaction: Transaction): boolean =>
+  !readingOf(transaction.effective).equals(shared.reading)
+
+/** Parse and Sync. */
+export function prepareAs(name: string, shared: SharedStatement, done?: () => void): Preparation {
+  return {
+    pieces: [parseFrame(name, shared.text, shared.parameterTypes), syncFrame],
+    expectations: [
+      name === shared.serverName
+        ? { kind: 'parse', skip: true, isLenient: true, statement: shared, done }
+        : { kind: 'parse', skip: true, isLenient: true, done },
+      { kind: 'sync', skip: true },
+    ],
+    syncs: 1,
+  }
+}
+
+/** Under the settings by which the client's statement was read; leaves transaction and settings as they are. */
+export function asRead(
   shared: SharedStatement,
   transaction: Transaction,
-): { pieces: Buffer[]; expectations: Expectation[]; syncs: number } {
-  const present = readingOf(transaction.effective)
-  const sets = settingsDifference(present, shared.reading)
+  inner: Preparation,
+): Preparation {
+  if (!isReadAnew(shared, transaction)) return inner
+  const sets = settingsDifference(readingOf(transaction.effective), shared.reading)
     .replace(/(^|; )RESET ([^;]+)/g, '$1SET LOCAL $2 TO DEFAULT')
     .replace(/(^|; )SET (?!LOCAL )/g, '$1SET LOCAL ')
     .replace(/, false\)/g, ', true)')
   const isOpen = transaction.isExplicit
+  // what was prepared stays when the rest is undone
   const before = isOpen ? 'SAVEPOINT pgshard' : 'BEGIN'
   const after = isOpen ? 'ROLLBACK TO pgshard; RELEASE pgshard' : 'ROLLBACK'
+  const ours: Expectation = { kind: 'query', skip: true }
   return {
-    pieces: [
-      queryFrame(`${before}; ${sets}`),
-      parseFrame(shared.serverName, shared.text, shared.parameterTypes),
-      syncFrame,
-      queryFrame(after),
-    ],
-    expectations: [
-      { kind: 'query', skip: true },
-      { kind: 'parse', skip: true, isLenient: true, statement: shared },
-      { kind: 'sync', skip: true },
-      { kind: 'query', skip: true },
-    ],
-    syncs: 3,
+    pieces: [queryFrame(`${before}; ${sets}`), ...inner.pieces, queryFrame(after)],
+    expectations: [ours, ...inner.expectations, ours],
+    syncs: inner.syncs + 2,
   }
 }

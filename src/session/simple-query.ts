@@ -5,12 +5,12 @@
 import { type EngineError, engineError } from '../errors/engine-error.js'
 import type { Plan, PlannedQuery, PlannedStatement } from '../plan/plan.js'
 import { queryFrame } from '../server/server-connection.js'
-import { Settings, settingsDifference } from '../server/settings.js'
 import { emptyQueryFrame } from './answers.js'
 import { completedOf } from './apply-effects.js'
 import { parseFrame, syncFrame } from './batch.js'
 import { hearFirst } from './hear-first.js'
 import type { HeldServer } from './held-servers.js'
+import { lendNames } from './lent-names.js'
 import { answerChannels, refusePrepare } from './listening-channels.js'
 import { answerLocally, simpleFrames } from './local-answer.js'
 import {
@@ -24,7 +24,7 @@ import {
 import type { SessionCore } from './session-core.js'
 import type { ShardedRequests } from './sharded-requests.js'
 import { channelsOf, silenceListen } from './silent-listen.js'
-import { errorOfOwnText, heardQuery } from './startup-resets.js'
+import { afterDiscardAll, errorOfOwnText, heardQuery } from './startup-resets.js'
 
 /** Runs `text`; `frame` is its Query message, borrowed for the call. */
 export function runSimpleQuery(
@@ -188,10 +188,9 @@ function sendQuery(core: SessionCore, held: HeldServer, query: PlannedQuery, fra
   const completed = query.statements.map((one) => completedOf(one, query.text, startup))
   core.running?.statements.push(...completed)
   const only = query.statements.length === 1 ? query.statements[0] : undefined
-  const named = only?.effects.execute && core.statements.get(only.effects.execute.name)
-  if (named) lendName(core, held, only?.effects.execute?.name ?? '', named.shared)
+  lendNames(core, held, query.statements)
   held.server.unnamed = undefined
-  const again = only?.effects.discard === 'all' ? settingsDifference(Settings.none, startup) : ''
+  const again = only?.effects.discard === 'all' ? afterDiscardAll(startup) : ''
   if (again !== '') return sendAndRestore(core, held, frame, again)
   const heard = heardQuery(query, startup)
   if (!heard) return core.send(held, [frame], [{ kind: 'query' }], 1)
@@ -217,27 +216,6 @@ function sendAndRestore(
       { kind: 'query', skip: true, isLenient: true, done: restored },
     ],
     2,
-  )
-}
-
-/** SQL EXECUTE of a statement that was prepared by the protocol: the server learns it under the client's own name. */
-function lendName(
-  core: SessionCore,
-  held: HeldServer,
-  name: string,
-  shared: { text: string; parameterTypes: readonly number[] },
-): void {
-  if (core.held.lentNames.has(name)) return
-  core.held.lentNames.add(name)
-  core.held.pins.add('sql prepared statement')
-  core.send(
-    held,
-    [parseFrame(name, shared.text, shared.parameterTypes), syncFrame],
-    [
-      { kind: 'parse', skip: true },
-      { kind: 'sync', skip: true },
-    ],
-    1,
   )
 }
 

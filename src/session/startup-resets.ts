@@ -4,7 +4,13 @@
  */
 import type { Effects, SettingEffect } from '../plan/effects.js'
 import type { PlannedQuery } from '../plan/plan.js'
-import { quoteLiteral, rawSettingText, Settings, settingName } from '../server/settings.js'
+import {
+  quoteLiteral,
+  rawSettingText,
+  Settings,
+  settingName,
+  settingsDifference,
+} from '../server/settings.js'
 import { decodeErrorFields, encodeErrorResponse } from '../wire/error-response.js'
 import { FrameWriter } from '../wire/frame-writer.js'
 
@@ -59,6 +65,10 @@ function namesAsSql(raw: string): string {
   )
   return names.length === 0 ? "''" : names.join(', ')
 }
+
+/** What must follow DISCARD ALL; empty when the client came with nothing. */
+export const afterDiscardAll = (startup: Settings): string =>
+  settingsDifference(Settings.none, startup)
 
 interface Edit {
   /** Characters of the client's text before it. */

@@ -107,6 +107,12 @@ function temporaryName(body: unknown): string | undefined {
   return undefined
 }
 
+/** The prepared statement whose rows CREATE TABLE … AS EXECUTE takes. */
+function executedBy(body: unknown): string | undefined {
+  const { query } = (body ?? {}) as { query?: Node }
+  return query && 'ExecuteStmt' in query ? (query.ExecuteStmt.name ?? '') : undefined
+}
+
 function dataDefinition(tag: string, body: unknown): UtilityFacts {
   const effects = noEffects()
   if (/^Create/.test(tag) || tag === 'ViewStmt') {
@@ -117,6 +123,8 @@ function dataDefinition(tag: string, body: unknown): UtilityFacts {
       effects.temporary = [name]
     }
   } else effects.changesSchema = true
+  const executed = executedBy(body)
+  if (executed !== undefined) effects.execute = { name: executed }
   return plain('ddl', effects)
 }
 

@@ -175,6 +175,8 @@ test('writes nothing that needs a Parse behind one that is not confirmed', async
     serverName: 's',
     text: 'select 1',
     parameterTypes: [],
+    isSql: false,
+    reading: Settings.none,
     epoch: 0,
     shape: undefined,
     uses: 2,
