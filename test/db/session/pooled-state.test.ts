@@ -134,4 +134,22 @@ describe('a session in transaction mode', () => {
     expect(await next).toEqual(pid)
     for (const client of [one, two, holder]) await client.end()
   })
+
+  it('D12: counts more than 22 figures, of which those that moved have moved', async () => {
+    const client = await WireClient.open(served)
+    await client.rows('select 1')
+    const read = async (): Promise<Record<string, string>> =>
+      (await console.query('show stats')).rows[0]
+    const before = await read()
+    const names = Object.keys(before).filter((name) => /^(total|avg|wait|connect)_/.test(name))
+    expect(names.length).toBeGreaterThan(22)
+    for (const name of names) expect(Number(before[name]), name).toBeGreaterThanOrEqual(0)
+    for (let i = 0; i < 10; i++) await client.rows('select 1')
+    const after = await read()
+    const grown = (name: string) => Number(after[name]) - Number(before[name])
+    expect(grown('total_query_count')).toBe(10)
+    expect(grown('total_xact_count')).toBe(10)
+    for (const name of ['total_received', 'total_sent']) expect(grown(name)).toBeGreaterThan(100)
+    await client.end()
+  })
 })
