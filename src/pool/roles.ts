@@ -242,6 +242,7 @@ export class HostRoles {
     let server = host.connection
     if (!server || server.closed) {
       server = await openServer(host.target, { timeoutMs })
+      server.onClose = () => this.#closed(host)
       host.connection = server
     }
     const [result] = await server.query(QUESTION)
@@ -252,6 +253,12 @@ export class HostRoles {
       timeline: Number(timeline ?? 0),
       systemId: systemId ?? '',
     }
+  }
+
+  /** Not by us: the host may have died, also when nobody works there. */
+  #closed(host: Watched): void {
+    const lost = host.connection?.lost
+    if (lost && lost.code !== 'SERVER_CLOSED_BY_US') this.suspect(host.key, lost.message)
   }
 
   /** Decides again who leads, and tells whoever listens when a role has changed. */
@@ -320,8 +327,9 @@ function newWatched(key: string, target: ServerTarget, role: HostRole): Watched 
 }
 
 function dropConnection(host: Watched): void {
-  host.connection?.destroy()
+  const { connection } = host
   host.connection = undefined
+  connection?.destroy()
 }
 
 /** A host that stands in several groups is the primary only where nothing is newer. */

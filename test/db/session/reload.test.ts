@@ -12,7 +12,7 @@ const sharding =
 describe('reload', () => {
   const postgres = usePostgres({ version: 15 })
 
-  it('lets requests that waited behind PAUSE run on the new shards', async () => {
+  it('D187: lets requests that waited behind PAUSE run on the new shards', async () => {
     const { host, port } = postgres().servers[0]!
     const at = (database: string) => ({ host, port, database })
     const old = [postgres().database, await postgres().createDatabase()]

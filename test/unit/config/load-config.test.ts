@@ -29,7 +29,7 @@ describe('what a PgDog file gives', () => {
     })
   })
 
-  test('the sharded fixture gives its topology, sharding, users and console', () => {
+  test('D196: the sharded fixture gives its topology, sharding, users and console', () => {
     const config = loadConfig({
       configPath: 'fixtures/config/sharded.toml',
       usersPath: 'fixtures/config/users.toml',

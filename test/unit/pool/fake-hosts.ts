@@ -21,12 +21,29 @@ export class FakeHosts {
   refusals = new Map<number, string>()
   asked: number[] = []
   servers: ServerConnection[] = []
+  queries: { port: number; sql: string }[] = []
+  pending: { server: object; reject: (error: unknown) => void }[] = []
+  /** Take a connection and say nothing. */
+  holes = new Set<number>()
   opened: number[] = []
 
-  open = async (target: { host: string; port: number }): Promise<ServerConnection> => {
+  readonly clock: FakeClock
+
+  constructor(clock: FakeClock) {
+    this.clock = clock
+  }
+
+  open = async (
+    target: { host: string; port: number },
+    { timeoutMs = 0 }: { timeoutMs?: number } = {},
+  ): Promise<ServerConnection> => {
     const { port } = target
     if (this.down.has(port))
       throw engineError('NET_CONNECT_FAILED', { address: `h:${port}`, reason: 'ECONNREFUSED' })
+    if (this.holes.has(port)) {
+      await this.clock.sleep(timeoutMs)
+      throw engineError('SERVER_START_TIMEOUT', { server: `h:${port}`, limit: timeoutMs })
+    }
     const refused = this.refusals.get(port)
     if (refused !== undefined)
       throw new EngineError('SERVER_ERROR' as never, 'no', { sqlstate: refused, message: 'no' }, {})
@@ -48,7 +65,9 @@ export class FakeHosts {
       },
       traffic: { transactions: 0, queries: 0, received: 0, sent: 0, reads: 0, writes: 0 },
       async query(sql: string) {
-        if (hosts.silent.has(port)) await new Promise(() => undefined)
+        hosts.queries.push({ port, sql })
+        if (hosts.silent.has(port))
+          await new Promise((_, reject) => hosts.pending.push({ server, reject }))
         if (hosts.down.has(port)) {
           hosts.die(server as unknown as ServerConnection)
           throw engineError('SERVER_LOST', { server: `h:${port}` })
@@ -68,7 +87,10 @@ export class FakeHosts {
         this.lost ??= engineError('SERVER_CLOSED_BY_US', { server: `h:${port}` })
       },
       destroy() {
-        this.lost ??= engineError('SERVER_CLOSED_BY_US', { server: `h:${port}` })
+        if (this.lost) return
+        const error = engineError('SERVER_CLOSED_BY_US', { server: `h:${port}` })
+        this.lost = error
+        for (const one of hosts.pending) if (one.server === server) one.reject(error)
         this.onClose?.()
       },
     }
@@ -92,7 +114,7 @@ export class FakeHosts {
 
 export function start(hosts: readonly HostDefinition[], rest: Partial<PoolDefinition> = {}) {
   const clock = new FakeClock()
-  const fake = new FakeHosts()
+  const fake = new FakeHosts(clock)
   const pools = new Pools({
     clock,
     log: silentLog,

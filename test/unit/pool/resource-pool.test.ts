@@ -83,6 +83,31 @@ describe('lending', () => {
   })
 })
 
+describe('a caller that finds nothing idle', () => {
+  it('D154, D166: has one opened at once, on no beat, while the pool is not full', async () => {
+    const { pool, kind } = makePool({ maxSize: 2 })
+    kind.isManual = true
+    const waiting = watch(pool.checkout())
+    expect(kind.openings).toHaveLength(1)
+    expect(pool.snapshot()).toMatchObject({ opening: 1, waiting: 1, total: 0 })
+    kind.openings[0]?.resolve()
+    await settled()
+    expect(waiting.value).toBeDefined()
+  })
+
+  it('D154: only queues when it is full', async () => {
+    const { pool, kind } = makePool({ maxSize: 1 })
+    const [held] = await take(pool, 1)
+    const waiting = watch(pool.checkout())
+    await settled()
+    expect(kind.opened).toHaveLength(1)
+    expect(pool.snapshot()).toMatchObject({ opening: 0, waiting: 1 })
+    held?.release()
+    await settled()
+    expect(waiting.value?.resource.id).toBe(1)
+  })
+})
+
 describe('time-outs and aborts', () => {
   it('D152, D158: times a waiter out and never gives it a resource later', async () => {
     const { pool, clock } = makePool({ maxSize: 1, checkoutTimeoutMs: 100 })
