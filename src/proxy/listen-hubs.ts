@@ -6,8 +6,8 @@ import type { GeneralConfig } from '../config/loaded-config.js'
 import { primaryAmong } from '../pool/choose-hosts.js'
 import type { OpenServer } from '../pool/definition.js'
 import type { Pools } from '../pool/pool-map.js'
-import { Hubs } from '../pubsub/hubs.js'
-import type { ServerTarget } from '../server/server-target.js'
+import type { ServerPool } from '../pool/server-pool.js'
+import { type HubPlace, Hubs } from '../pubsub/hubs.js'
 import type { ListenSource } from '../session/listening.js'
 import { sharedId, type WorkerPlace } from './fleet.js'
 
@@ -34,7 +34,8 @@ export class ListenHubs {
       clock,
       log,
       openServer,
-      primary: (database, user) => primaryOf(options.pools, database, user),
+      primary: (database, user) => primaryPool(options.pools, database, user)?.host.target,
+      place: (database, user) => placeFor(options.pools, database, user),
       connects: () => {
         const general = options.general()
         return {
@@ -101,8 +102,20 @@ export class ListenHubs {
 }
 
 /** As `user` reaches it; a user that a reload has removed is replaced by another of the database. */
-function primaryOf(pools: Pools, database: string, user: string): ServerTarget | undefined {
+function primaryPool(pools: Pools, database: string, user: string): ServerPool | undefined {
   const own = pools.shardPools(user, database)
   const any = own ?? [...pools.users()].find(({ definition }) => definition.database === database)
-  return primaryAmong(any?.shards[0] ?? [])?.host.target
+  return primaryAmong(any?.shards[0] ?? [])
+}
+
+/** The listening connection waits for room as a pool does, but has nothing idle to give up for others. */
+function placeFor(pools: Pools, database: string, user: string): HubPlace {
+  const pool = primaryPool(pools, database, user)
+  const rooms = pool && pools.roomsOf(pool.definition, pool.host)
+  const guest = { giveUpIdle: () => false, roomFreed: () => undefined }
+  return {
+    take: () => rooms?.take(guest, true) ?? true,
+    leave: () => rooms?.free(),
+    giveUp: () => rooms?.leave(guest),
+  }
 }

@@ -17,6 +17,15 @@ export interface HubConnects {
   readonly answerMs: number
 }
 
+export interface HubPlace {
+  /** False: all are taken; it may be asked again. */
+  take(): boolean
+  /** Gives it back, when it was taken. */
+  leave(): void
+  /** Wants it no more. */
+  giveUp(): void
+}
+
 export interface HubsOptions {
   readonly clock: Clock
   readonly log: Log
@@ -26,6 +35,8 @@ export interface HubsOptions {
   ) => Promise<ServerConnection>
   /** The primary of shard 0 as `user` (or, when it is gone, as another user) reaches it; undefined: not known now. */
   primary(database: string, user: string): ServerTarget | undefined
+  /** A place under the limits that pools share. */
+  place(database: string, user: string): HubPlace
   connects(): HubConnects
 }
 
@@ -73,12 +84,32 @@ export class Hubs {
     const { attempts, attemptDelayMs, timeoutMs } = this.#options.connects()
     for (let attempt = 1; ; attempt++) {
       const target = await this.#primary(database, user)
+      const place = await this.#place(database, user)
       try {
-        return await withoutTimeouts(await openServer(asListener(target), { timeoutMs }))
+        const server = await withoutTimeouts(await openServer(asListener(target), { timeoutMs }))
+        server.onClose = () => place.leave()
+        return server
       } catch (error) {
+        place.leave()
         if (attempt >= attempts || this.#isClosed) throw error
         await clock.sleep(attemptDelayMs)
       }
+    }
+  }
+
+  /** @throws PUBSUB_NO_ROOM */
+  async #place(database: string, user: string): Promise<HubPlace> {
+    const { clock, connects } = this.#options
+    const { waitMs } = connects()
+    const untilMs = clock.monotonicMs() + waitMs
+    const place = this.#options.place(database, user)
+    for (;;) {
+      if (place.take()) return place
+      if (this.#isClosed || clock.monotonicMs() >= untilMs) {
+        place.giveUp()
+        throw engineError('PUBSUB_NO_ROOM', { database, limit: waitMs })
+      }
+      await clock.sleep(LOOK_MS)
     }
   }
 

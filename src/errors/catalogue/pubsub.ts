@@ -29,6 +29,13 @@ export const pubsubErrors = {
     hint: 'a promotion may be under way: send LISTEN again, or look at SHOW POOLS on the admin database',
     retry: 'safe',
   },
+  PUBSUB_NO_ROOM: {
+    sqlstate: '53300',
+    message:
+      'timed out after {limit} ms waiting for room for the connection that listens for clients of database "{database}"',
+    hint: 'raise max_db_connections or max_user_connections, which count it too',
+    retry: 'safe',
+  },
   PUBSUB_BEHIND: {
     sqlstate: '53400',
     message: 'terminating connection because {limit} notifications wait for the client',

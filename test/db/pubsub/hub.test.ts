@@ -171,4 +171,24 @@ describe('the connection that listens for clients', () => {
     expect(await listener.until('direct')).toEqual(['direct'])
     expect(await hubs()).toEqual(before)
   })
+
+  it('takes a place under max_db_connections, and waits for one', async () => {
+    const { host, port } = postgres().servers[0]!
+    const small = await startServe({
+      shards: [{ host, port, database: await postgres().createDatabase() }],
+      general: ['max_db_connections = 2', 'default_pool_size = 2', 'checkout_timeout = 1000'],
+    })
+    const one = await listen(small, 'begin', 'select 1')
+    const two = await listen(small, 'begin', 'select 1')
+    const third = await listen(small)
+    await expect(third.query('listen a')).rejects.toMatchObject({ code: '53300' })
+    await two.query('commit')
+    await third.query('listen a')
+    await one.query("notify a, 'heard'")
+    await one.query('commit')
+    expect(await third.until('heard')).toEqual(['heard'])
+    await one.query('begin')
+    await one.query('select 1')
+    await expect(two.query('select 1')).rejects.toMatchObject({ code: '53300' })
+  })
 })
