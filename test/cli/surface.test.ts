@@ -94,7 +94,7 @@ describe('help', () => {
     expect(stdout).toContain('EXAMPLES')
   })
 
-  test('pgshard --help names every topic', async () => {
+  test('D15: pgshard --help names every topic', async () => {
     const { code, stdout } = await runCli(['--help'])
     expect(code).toBe(0)
     for (const word of new Set(commands.map(({ id }) => id.split(':')[0] as string)))

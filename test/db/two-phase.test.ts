@@ -16,7 +16,7 @@ const all = [...SHARDS]
 const settledSoon = () => expect.poll(() => rig.leftovers(), { timeout: 10_000 }).toEqual([])
 
 describe('commit over shards', () => {
-  it('commits on all and leaves nothing behind', async () => {
+  it('D6, D144, D148: commits on all and leaves nothing behind', async () => {
     const { tx, parts } = await rig.begin()
     expect(await rig.commit(parts)).toEqual({ pending: [] })
     expect(await rig.landed(tx)).toEqual(all)
@@ -25,7 +25,7 @@ describe('commit over shards', () => {
     for (const { server } of parts) server.close()
   })
 
-  it('a refusal of one shard rolls back all, with that shard’s own error', async () => {
+  it('D146: a refusal of one shard rolls back all, with that shard’s own error', async () => {
     const { tx, parts } = await rig.begin()
     await parts[1]?.server.query(`INSERT INTO entry VALUES (${tx}, 1)`)
     await expect(rig.commit(parts)).rejects.toMatchObject({
@@ -97,7 +97,7 @@ describe('commit over shards', () => {
     }
   })
 
-  it('says which shard is still pending when the second phase is stuck', async () => {
+  it('D147: says which shard is still pending when the second phase is stuck', async () => {
     const { tx, parts } = await rig.begin()
     const outcome = await rig.commit(parts, {
       waitMs: 200,

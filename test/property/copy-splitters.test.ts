@@ -85,7 +85,7 @@ describe.each(['csv', 'text'] as const)('%s', (format) => {
       serverMajor,
     })
 
-  it('gives the same rows, keys, lines and errors in any chunks', () => {
+  it('D137: gives the same rows, keys, lines and errors in any chunks', () => {
     fc.assert(
       fc.property(data, cuts, major, header, keyIndex, (input, sizes, version, head, key) => {
         const whole = feed(open(version, head, key), input, [Math.max(1, input.length)])

@@ -215,7 +215,7 @@ function readsOrRefuses(read: () => unknown): void {
   }
 }
 
-describe('messages', () => {
+describe('D30, D51, D52: messages', () => {
   for (const [name, one] of Object.entries(codecs)) {
     it(`${name}: decode of encode is the identity, and the length is right`, () => {
       fc.assert(

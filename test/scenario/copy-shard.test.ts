@@ -62,7 +62,7 @@ describe('copy-shard', () => {
   beforeEach(() => everywhere('truncate t, r'))
   afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-  it('loads a million rows, each on its shard, in little memory', async () => {
+  it('D136: loads a million rows, each on its shard, in little memory', async () => {
     const out = createWriteStream(path('big.csv'))
     out.write('id,a,b\n')
     for (let from = 0; from < ROWS; from += 10_000) {

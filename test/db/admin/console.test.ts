@@ -99,7 +99,7 @@ describe('the console of a running proxy', () => {
     await closeAll()
   })
 
-  it('shows idle + active = total while clients hold servers', async () => {
+  it('D205: shows idle + active = total while clients hold servers', async () => {
     const [one, two, admin] = [await openApp(), await openApp(), await openConsole()]
     await one.query('BEGIN')
     await one.query('SELECT 1')
@@ -192,7 +192,7 @@ describe('the console of a running proxy', () => {
     await closeAll()
   })
 
-  it('SHUTDOWN lets an open transaction commit, takes no new client, and ends with 0', async () => {
+  it('D39, D184, D185: SHUTDOWN lets an open transaction commit, takes no new client, and ends with 0', async () => {
     const [app, admin] = [await openApp(), await openConsole()]
     await app.query('CREATE TABLE drained (n int)')
     await app.query('BEGIN')

@@ -54,7 +54,7 @@ const truncate = async () => {
 }
 
 describe('init', () => {
-  test('every node has all rows, once', async () => {
+  test('L51: every node has all rows, once', async () => {
     expect(await counts('pgbench_accounts')).toEqual([100_000, 100_000, 100_000])
     expect(await counts('pgbench_tellers')).toEqual([10, 10, 10])
     expect(await counts('pgbench_branches')).toEqual([1, 1, 1])
@@ -75,7 +75,7 @@ describe('init', () => {
     })
   })
 
-  test('five times a node, in order', () => {
+  test('L53, L54: five times a node, in order', () => {
     const done = said.filter((line) => line.includes('done in'))
     expect(done.length).toBe(3)
     for (const line of done) {
@@ -87,7 +87,7 @@ describe('init', () => {
 })
 
 describe('shares', () => {
-  test('three equal entries: every transaction on the node that the report says', async () => {
+  test('L9, L48, L49: three equal entries: every transaction on the node that the report says', async () => {
     await truncate()
     const run = await benchRun(conninfo([0, 1, 2]), { client: 2, connect: true, transactions: 500 })
     expect([run.exitCode, run.report.processed, run.report.failed]).toEqual([0, 1000, 0])
@@ -99,7 +99,7 @@ describe('shares', () => {
     for (const n of history) expect(n).toBeGreaterThan(0)
   })
 
-  test('an entry twice gives about 1 : 2 : 1', async () => {
+  test('L40, L60: an entry twice gives about 1 : 2 : 1', async () => {
     await truncate()
     const run = await benchRun(conninfo([0, 1, 2, 1]), {
       client: 2,
@@ -112,7 +112,7 @@ describe('shares', () => {
     expect(run.report.nodes[1]!.share).toBeGreaterThan(0.4)
   })
 
-  test('a node that is down: nothing fails, and weights hold for the rest', async () => {
+  test('L26, L61: a node that is down: nothing fails, and weights hold for the rest', async () => {
     const run = await benchRun(conninfo([9, 1, 2, 1]), {
       client: 2,
       connect: true,
@@ -129,7 +129,7 @@ describe('shares', () => {
     expect(run.report.chi_square?.p).toBeGreaterThan(0.001)
   })
 
-  test('disable: the first host takes all', async () => {
+  test('L8: disable: the first host takes all', async () => {
     const run = await benchRun(conninfo([0, 1, 2], ''), {
       client: 2,
       connect: true,
@@ -140,7 +140,7 @@ describe('shares', () => {
     expect(run.report.chi_square).toBeNull()
   })
 
-  test('without -C each client stays on its node', async () => {
+  test('L25, L41: without -C each client stays on its node', async () => {
     const run = await benchRun(conninfo([0, 1, 2]), {
       client: 6,
       transactions: 10,
@@ -169,7 +169,7 @@ describe('shares', () => {
 })
 
 describe('warnings', () => {
-  test('random without a timeout is warned of, with one it is not', async () => {
+  test('L29: random without a timeout is warned of, with one it is not', async () => {
     const flags = { transactions: 1, 'select-only': true }
     const without = await benchRun(conninfo([0, 1], 'load_balance_hosts=random'), flags)
     const withOne = await benchRun(conninfo([0, 1]), flags)
@@ -220,7 +220,7 @@ describe.skipIf(isMissing('pgbench'))('the report', () => {
         protocol: 'prepared',
       },
     ],
-  ])('has the lines of pgbench: %s', async (_, argv, flags) => {
+  ])('L55, L58: has the lines of pgbench: %s', async (_, argv, flags) => {
     const theirs = spawnSync(findTool('pgbench') as string, ['-n', ...argv, postgres().url()], {
       encoding: 'utf8',
     })
@@ -230,12 +230,12 @@ describe.skipIf(isMissing('pgbench'))('the report', () => {
     expect(shape(mine)).toEqual(shape(theirs.stdout.trim().split('\n').slice(1)))
   })
 
-  test('tps is clients over latency', async () => {
+  test('L57: tps is clients over latency', async () => {
     const { report } = await benchRun(postgres().url(), { client: 2, transactions: 50 })
     expect(report.tps).toBeCloseTo((2 * 1000) / report.latency_from_time_ms, 6)
   })
 
-  test('a row per node and the chi-square follow', async () => {
+  test('L38: a row per node and the chi-square follow', async () => {
     const run = await benchRun(conninfo([0, 1, 2]), { connect: true, transactions: 5 })
     const text = ownLines(run.report).join('\n')
     expect(text).toMatch(/node +weight +expected +connections +transactions +share/)

@@ -72,7 +72,7 @@ async function failure(work: Promise<unknown>) {
 }
 
 describe('which failures go on to the next host', () => {
-  test('refused goes on', async () => {
+  test('L27: refused goes on', async () => {
     expect(await reached(conninfo([await freePort(), portOf(0)]))).toBe(portOf(0))
   })
 
@@ -97,7 +97,7 @@ describe('which failures go on to the next host', () => {
     expect(error.message).toContain('server closed the connection unexpectedly')
   })
 
-  test('silence goes on after connect_timeout', async () => {
+  test('L28: silence goes on after connect_timeout', async () => {
     const text = conninfo([await fake('hang'), portOf(0)], 'connect_timeout=1')
     const startMs = performance.now()
     expect(await reached(text)).toBe(portOf(0))
@@ -147,7 +147,7 @@ describe('messages', () => {
     expect(all.map(({ hosts }) => hosts.map((host) => host.port))).toEqual([[1], [2]])
   })
 
-  test('connections that fail leave no descriptor open', async () => {
+  test('L66: connections that fail leave no descriptor open', async () => {
     const port = await fake('28P01')
     const { readdirSync } = await import('node:fs')
     const open = () => readdirSync('/proc/self/fd').length

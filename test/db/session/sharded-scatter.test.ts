@@ -48,7 +48,7 @@ describe('reads of all shards', () => {
   const all = Array.from({ length: ROWS }, (_, id) => id)
   const sorted = (rows: { id: number }[]) => rows.map(({ id }) => id).sort((a, b) => a - b)
 
-  it('are the rows of every shard, in text and binary, with and without parameters', async () => {
+  it('D68, D119, D134: are the rows of every shard, in text and binary, with and without parameters', async () => {
     const read = await client.query('select id, v from item')
     expect(read.command).toBe('SELECT')
     expect(read.rowCount).toBe(ROWS)
@@ -77,7 +77,7 @@ describe('reads of all shards', () => {
 
   const failing = `select 1 / (id - ${ROWS - 2}) from item`
 
-  it('fail with the error of one shard, which is named, and go on', async () => {
+  it('D132: fail with the error of one shard, which is named, and go on', async () => {
     for (const query of [failing, { text: failing, values: [] }, { name: 'f', text: failing }]) {
       const error = (await client
         .query(query as string)

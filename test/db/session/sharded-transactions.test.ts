@@ -287,7 +287,7 @@ describe('cross_shard_writes = "error"', () => {
     expect(await landed(rig())).toEqual([[], [], [1]])
   })
 
-  it('refuses the second shard before anything is written there', async () => {
+  it('D78, D80: refuses the second shard before anything is written there', async () => {
     await client().query('begin')
     await put(1, 1)
     expect(await failure(put(0, 2))).toBe(

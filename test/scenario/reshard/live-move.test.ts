@@ -123,7 +123,7 @@ function startWriters(port: number, count: number) {
 
 const move = ['--from', 'shop', '--to', 'shop_new']
 
-test('serve keeps serving: 2 → 3 shards, no write lost, none refused', async () => {
+test('D8, D218: serve keeps serving: 2 → 3 shards, no write lost, none refused', async () => {
   const shop = await makeShop(2, 3)
   const serve = startCli(['serve', '--config', shop.config, '--users', shop.users])
   const [, port] = await serve.waitForOutput(/listening on 127\.0\.0\.1:(\d+)/)

@@ -6,7 +6,7 @@ import { loadConfig } from '../../../src/config/load-config.js'
 import { app, dir, load, markedLine, problems, shop, twoShards } from './config-files.js'
 
 describe('what a PgDog file gives', () => {
-  test('defaults are those of PgDog when a file is read', () => {
+  test('D9: defaults are those of PgDog when a file is read', () => {
     const { general } = load(shop)
     expect(general).toMatchObject({
       host: '0.0.0.0',
@@ -210,7 +210,7 @@ describe('warnings', () => {
 })
 
 describe('environment and URLs', () => {
-  test('the file wins over the environment, the environment over the default; odd names too', () => {
+  test('D17: the file wins over the environment, the environment over the default; odd names too', () => {
     const env = {
       PGDOG_PORT: '7000',
       PGDOG_DEFAULT_POOL_SIZE: '33',
@@ -244,7 +244,7 @@ describe('environment and URLs', () => {
     ])
   })
 
-  test('URLs make databases and users, with our own defaults', () => {
+  test('D17: URLs make databases and users, with our own defaults', () => {
     const config = loadConfig({
       databaseUrls: [
         'postgres://app:pw%40@127.0.0.1:5440/shop?shard=0&database_name=shop_0&pool_size=7',

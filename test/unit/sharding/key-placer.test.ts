@@ -28,7 +28,7 @@ const lines = readFileSync('fixtures/hash/pg-partition-hash.jsonl', 'utf8')
   )
 
 describe('key placer against recorded partitions', () => {
-  it('places all 534 keys in text, string and binary form', () => {
+  it('D101, D102, D108: places all 534 keys in text, string and binary form', () => {
     expect(lines).toHaveLength(534)
     for (const { type, key, shard_of } of lines) {
       for (const [n, shard] of Object.entries(shard_of)) {
@@ -130,7 +130,7 @@ describe('text forms', () => {
 })
 
 describe('lists and ranges', () => {
-  it('compares list values by type and maps NULL only where it is listed', () => {
+  it('D104: compares list values by type and maps NULL only where it is listed', () => {
     const entries = [
       { values: ['1', '2.50'], shard: 0 },
       { values: ['NaN', null], shard: 1 },
@@ -147,7 +147,7 @@ describe('lists and ranges', () => {
     expect(other.ofString('3')).toBe(3)
     expect(other.ofNull()).toBe(3)
   })
-  it('takes starts in and ends out, and refuses NULL without a default', () => {
+  it('D105: takes starts in and ends out, and refuses NULL without a default', () => {
     const placer = makeKeyPlacer(
       tableOf('bigint', {
         kind: 'range',

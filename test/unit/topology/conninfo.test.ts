@@ -44,7 +44,7 @@ test('texts and URIs give what libpq 18 gives', () => {
 })
 
 describe('hosts', () => {
-  test('hosts and ports pair by position', () => {
+  test('L1, L2: hosts and ports pair by position', () => {
     const { hosts } = parseConninfo('host=a,b,c port=1,2,3', environment())
     expect(hosts).toEqual([
       { host: 'a', port: 1 },
@@ -101,7 +101,7 @@ describe('defaults', () => {
     expect(parseConninfo('sales', environment()).database).toBe('sales')
   })
 
-  test('load_balance_hosts is disable when absent', () => {
+  test('L4: load_balance_hosts is disable when absent', () => {
     expect(parseConninfo('', environment()).loadBalanceHosts).toBe('disable')
   })
 

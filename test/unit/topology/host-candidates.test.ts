@@ -65,7 +65,7 @@ const onlyPort = (port: number) => async (candidate: Candidate) => {
 }
 
 describe('order', () => {
-  test('disable keeps the order, draws nothing, and resolves no host too many', async () => {
+  test('L6, L7, L12, L15: disable keeps the order, draws nothing, and resolves no host too many', async () => {
     const found = await walk('host=a,b,c port=1,2,3', {
       addresses: { a: ['10.0.0.1', '::1'], b: ['10.0.0.2'], c: ['10.0.0.3'] },
       open: onlyPort(2),
@@ -76,7 +76,7 @@ describe('order', () => {
     expect(found.connection).toBe('b:2')
   })
 
-  test('random seeds once a connection and reaches the last live host always', async () => {
+  test('L16, L26: random seeds once a connection and reaches the last live host always', async () => {
     const first = new Map<string, number>()
     const random = Prng.ofSeed(3n)
     for (let i = 0; i < 600; i++) {
@@ -93,7 +93,7 @@ describe('order', () => {
     for (const count of first.values()) expect(Math.abs(count - 200)).toBeLessThan(60)
   })
 
-  test('hosts with 1, 2 and 3 addresses, only the first alive: six tries at most', async () => {
+  test('L34: hosts with 1, 2 and 3 addresses, only the first alive: six tries at most', async () => {
     const random = Prng.ofSeed(9n)
     let most = 0
     for (let i = 0; i < 300; i++) {
@@ -193,7 +193,7 @@ describe('target_session_attrs', () => {
   })
 })
 
-test('the error holds a block per attempt in libpq form', async () => {
+test('L31, L32: the error holds a block per attempt in libpq form', async () => {
   const found = await walk('host=127.0.0.1,localhost,/tmp port=1,2,3', {
     addresses: { localhost: ['127.0.0.1'] },
     open: async (candidate) => {

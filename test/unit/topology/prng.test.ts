@@ -22,7 +22,7 @@ const scripted = (...draws: bigint[]) => ({
 })
 
 describe('xoroshiro128**', () => {
-  test('known answers of the reference state 1, 2', () => {
+  test('L21: known answers of the reference state 1, 2', () => {
     const prng = Prng.ofState(1n, 2n)
     expect([prng.nextUint64(), prng.nextUint64()]).toEqual([5760n, 97769243520n])
   })
@@ -35,20 +35,20 @@ describe('xoroshiro128**', () => {
 })
 
 describe('range draws', () => {
-  test('an empty range gives its minimum without a draw', () => {
+  test('L19: an empty range gives its minimum without a draw', () => {
     const source = scripted()
     expect(uint64Range(source, 5n, 5n)).toBe(5n)
     expect(uint64Range(source, 5n, 3n)).toBe(5n)
     expect(source.count).toBe(0)
   })
 
-  test('a value past the range is drawn again', () => {
+  test('L18: a value past the range is drawn again', () => {
     const source = scripted(3n << 62n, 2n << 62n)
     expect(uint64Range(source, 10n, 12n)).toBe(12n)
     expect(source.count).toBe(2)
   })
 
-  test('at most two draws on average for ranges 1 to 64', () => {
+  test('L20: at most two draws on average for ranges 1 to 64', () => {
     const prng = Prng.ofSeed(7n)
     let draws = 0
     const counted = {
@@ -63,14 +63,14 @@ describe('range draws', () => {
 })
 
 describe('shuffle', () => {
-  test('scripted draws give the exact permutation', () => {
+  test('L13: scripted draws give the exact permutation', () => {
     // i=1: j=1 (stays); i=2: j=0 (swap a and c)
     const items = ['a', 'b', 'c']
     shuffleInPlace(items, scripted(1n << 63n, 0n))
     expect(items).toEqual(['c', 'b', 'a'])
   })
 
-  test('60,000 shuffles of three reach all six permutations evenly', () => {
+  test('L14: 60,000 shuffles of three reach all six permutations evenly', () => {
     const prng = Prng.ofSeed(42n)
     const counts = new Map<string, number>()
     for (let i = 0; i < 60_000; i++) {

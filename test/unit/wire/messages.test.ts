@@ -52,7 +52,7 @@ function bodies(from: 'client' | 'server', tag: string): Buffer[] {
 const body = (...bytes: number[]) => Buffer.from(bytes)
 
 describe('messages of a real session', () => {
-  it('are read as they were meant', () => {
+  it('D51, D52: are read as they were meant', () => {
     expect(decodeRowDescription(bodies('server', 'T')[0] as Buffer)[1]).toEqual({
       name: 'text',
       tableOid: 0,
