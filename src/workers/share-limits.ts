@@ -28,14 +28,16 @@ export function shareLimits(config: LoadedConfig, count: number): LoadedConfig {
     general: {
       ...general,
       maxClientConn: floor(general.maxClientConn, count),
+      maxUserClientConnections: floor(general.maxUserClientConnections, count),
       maxDbConnections: floor(general.maxDbConnections, count),
+      maxUserConnections: floor(general.maxUserConnections, count),
       defaultPoolSize: floor(general.defaultPoolSize, count),
       minPoolSize: atLeastOne(general.minPoolSize, count),
       // An extra that not every worker must have.
       reservePoolSize: floor(general.reservePoolSize, count),
     },
     databases: config.databases.map((database) => shareDatabase(database, count)),
-    users: config.users.map((user) => shareOverrides(user, count)),
+    users: config.users.map((user) => shareUser(user, count)),
     // Said once, by the primary.
     warnings: [],
   }
@@ -49,6 +51,12 @@ function shareDatabase(database: DatabaseTopology, count: number): DatabaseTopol
       hosts: shard.hosts.map((host) => shareOverrides(host, count)),
     })),
   }
+}
+
+function shareUser(user: User, count: number): User {
+  const shared = shareOverrides(user, count)
+  const { maxUserClientConnections: total } = user
+  return total === undefined ? shared : { ...shared, maxUserClientConnections: floor(total, count) }
 }
 
 function shareOverrides<T extends PoolOverrides>(from: T, count: number): T {
@@ -66,9 +74,16 @@ function shareOverrides<T extends PoolOverrides>(from: T, count: number): T {
 
 /** The limit that the fewest workers can share. */
 export function tightestLimit(config: LoadedConfig): Limit {
+  const { general } = config
   const limits = [
-    { name: 'max_client_conn', value: config.general.maxClientConn },
-    { name: 'max_db_connections', value: config.general.maxDbConnections },
+    { name: 'max_client_conn', value: general.maxClientConn },
+    { name: 'max_user_client_connections', value: general.maxUserClientConnections },
+    { name: 'max_db_connections', value: general.maxDbConnections },
+    { name: 'max_user_connections', value: general.maxUserConnections },
+    ...config.users.map(({ name, maxUserClientConnections }) => ({
+      name: `max_user_client_connections of user "${name}"`,
+      value: maxUserClientConnections ?? general.maxUserClientConnections,
+    })),
     ...config.databases.flatMap((database) => poolLimits(config, database)),
   ]
   return limits.reduce((least, limit) => (limit.value < least.value ? limit : least))

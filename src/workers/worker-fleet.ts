@@ -10,7 +10,13 @@ import { type Deferred, deferred } from '../base/deferred.js'
 import type { Log, LogLevel } from '../base/log.js'
 import type { LoadedConfig } from '../config/loaded-config.js'
 import { engineError } from '../errors/engine-error.js'
-import { type Listener, listenForHandles } from '../net/listener.js'
+import type { AcceptedHandle } from '../net/adopt-accepted.js'
+import {
+  canReusePort,
+  type Listener,
+  type ListenOptions,
+  listenForHandles,
+} from '../net/listener.js'
 import { openListeners } from '../proxy/open-listeners.js'
 import { Dispatcher } from './dispatcher.js'
 import type { ConsoleOrder, FleetLook, Order, ToPrimary } from './messages.js'
@@ -95,9 +101,7 @@ export class WorkerFleet {
   async start(): Promise<void> {
     const { config, log } = this.#options
     for (const warning of config.warnings) log.warn(warning)
-    this.#listeners = await openListeners(config, this.#options, (where) =>
-      listenForHandles(where, (handle) => this.#dispatcher.deal(handle)),
-    )
+    this.#listeners = await openListeners(config, this.#options, (where) => this.#listen(where))
     try {
       await Promise.all(this.#places.map((_, number) => this.#spawn(number).ready))
     } catch (error) {
@@ -106,7 +110,19 @@ export class WorkerFleet {
       await this.#close()
       throw error
     }
+    // From now on the kernel deals out what comes to the port; a Unix socket stays here.
+    if (canReusePort()) await this.#listeners[0]?.close()
     this.#isStarted = true
+  }
+
+  /** Where Node can share a port, workers listen there too. */
+  async #listen(where: ListenOptions): Promise<Listener> {
+    const deal = (handle: AcceptedHandle) => this.#dispatcher.deal(handle)
+    if (where.path !== undefined || !canReusePort()) return listenForHandles(where, deal)
+    // Another program that shares its port too would not be noticed later.
+    const { host, port, close } = await listenForHandles(where, deal)
+    await close()
+    return listenForHandles({ ...where, host, port, reusePort: true }, deal)
   }
 
   /** Stops accepting and drains all; a second call, or `now`, cuts. */
@@ -152,7 +168,7 @@ export class WorkerFleet {
       orders: this.#standing.all,
       host: this.host,
       port: this.port,
-      listens: false,
+      listens: canReusePort(),
     }
     const worker = new WorkerProcess(start, clock.monotonicMs(), this.#events)
     const place = this.#places[number] as Place

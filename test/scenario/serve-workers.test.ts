@@ -4,6 +4,7 @@
  */
 import type pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { canReusePort } from '../../src/net/listener.js'
 import { sendCancel } from '../support/send-cancel.js'
 import type { Served } from '../support/serve.js'
 import { usePostgres } from '../support/use-postgres.js'
@@ -57,8 +58,8 @@ describe('four workers', () => {
       (worker) => rows.filter((row) => Number(row['worker']) === worker).length,
     )
     expect(counts.reduce((a, b) => a + b)).toBe(40)
-    // A console may be connected somewhere.
-    for (const count of counts) expect(count).toBeGreaterThanOrEqual(9)
+    // A console may be connected somewhere; the kernel deals out by chance.
+    for (const count of counts) expect(count).toBeGreaterThanOrEqual(canReusePort() ? 1 : 9)
     await endAll(clients)
   })
 

@@ -67,7 +67,7 @@ describe('dealing connections out', () => {
 })
 
 describe('standing orders', () => {
-  const after = (...orders: Order[]) => {
+  const standingAfter = (...orders: Order[]) => {
     const standing = new StandingOrders()
     for (const order of orders) standing.note(order)
     return standing.all
@@ -76,26 +76,31 @@ describe('standing orders', () => {
   const resume = (pools = {}): Order => ({ verb: 'resume', pools })
 
   it('hold until they are taken back', () => {
-    expect(after(pause({ database: 'a' }))).toEqual([pause({ database: 'a' })])
-    expect(after(pause({ database: 'a' }), resume({ database: 'a' }))).toEqual([
+    expect(standingAfter(pause({ database: 'a' }))).toEqual([pause({ database: 'a' })])
+    expect(standingAfter(pause({ database: 'a' }), resume({ database: 'a' }))).toEqual([
       resume({ database: 'a' }),
     ])
-    expect(after(pause({ database: 'a' }), pause(), resume())).toEqual([])
-    expect(after(pause(), resume({ database: 'a' }))).toEqual([pause(), resume({ database: 'a' })])
+    expect(standingAfter(pause({ database: 'a' }), pause(), resume())).toEqual([])
+    expect(standingAfter(pause(), resume({ database: 'a' }))).toEqual([
+      pause(),
+      resume({ database: 'a' }),
+    ])
   })
 
   it('of KILL stays that its database is paused; of RECONNECT and KILL_CLIENT nothing', () => {
-    expect(after({ verb: 'kill', database: 'a' })).toEqual([pause({ database: 'a' })])
-    expect(after({ verb: 'reconnect', pools: {} }, { verb: 'kill_client', id: 1 })).toEqual([])
+    expect(standingAfter({ verb: 'kill', database: 'a' })).toEqual([pause({ database: 'a' })])
+    expect(standingAfter({ verb: 'reconnect', pools: {} }, { verb: 'kill_client', id: 1 })).toEqual(
+      [],
+    )
   })
 
   it('of BAN and UNBAN the last for each place', () => {
     const place = { user: 'u', database: 'd', address: 'h', port: 1, shard: 0, role: 'replica' }
-    expect(after({ verb: 'ban', place }, { verb: 'unban', place })).toEqual([
+    expect(standingAfter({ verb: 'ban', place }, { verb: 'unban', place })).toEqual([
       { verb: 'unban', place },
     ])
-    expect(after({ verb: 'ban', place }, { verb: 'unban' })).toEqual([])
-    expect(after(pause(), { verb: 'unban' })).toEqual([pause()])
+    expect(standingAfter({ verb: 'ban', place }, { verb: 'unban' })).toEqual([])
+    expect(standingAfter(pause(), { verb: 'unban' })).toEqual([pause()])
   })
 
   it('one that was refused everywhere does not hold', () => {

@@ -1,6 +1,10 @@
 import { availableParallelism } from 'node:os'
+import { deserialize, serialize } from 'node:v8'
 import { describe, expect, it } from 'vitest'
 import { silentLog } from '../../../src/base/log.js'
+import { generalKeys } from '../../../src/config/config-sections.js'
+import { outputName } from '../../../src/config/key-types.js'
+import { loadConfig } from '../../../src/config/load-config.js'
 import type { LoadedConfig } from '../../../src/config/loaded-config.js'
 import { poolSettings } from '../../../src/config/pool-settings.js'
 import { wantedWorkers, workerCount } from '../../../src/workers/serve-workers.js'
@@ -9,6 +13,8 @@ import { assertShareable, shareLimits, tightestLimit } from '../../../src/worker
 interface Sizes {
   maxClientConn?: number
   maxDbConnections?: number
+  maxUserConnections?: number
+  maxUserClientConnections?: number
   defaultPoolSize?: number
   minPoolSize?: number
   reservePoolSize?: number
@@ -23,6 +29,8 @@ function configOf(general: Sizes, user = {}, host = {}): LoadedConfig {
     general: {
       maxClientConn: unlimited,
       maxDbConnections: unlimited,
+      maxUserConnections: unlimited,
+      maxUserClientConnections: unlimited,
       defaultPoolSize: 10,
       minPoolSize: 1,
       reservePoolSize: 0,
@@ -94,6 +102,52 @@ describe('the share of one worker', () => {
     expect(shareLimits(configOf({ minPoolSize: 0 }), 4).general.minPoolSize).toBe(0)
     expect(shared.warnings).toEqual([])
   })
+})
+
+it('divides what one user may have', () => {
+  const config = configOf(
+    { maxUserClientConnections: 40, maxUserConnections: 9 },
+    { maxUserClientConnections: 5 },
+  )
+  const shared = shareLimits(config, 2)
+  expect(shared.general).toMatchObject({ maxUserClientConnections: 20, maxUserConnections: 4 })
+  expect(shared.users[0]?.maxUserClientConnections).toBe(2)
+  expect(tightestLimit(config)).toEqual({
+    name: 'max_user_client_connections of user "u"',
+    value: 5,
+  })
+})
+
+/** What looks like a limit on connections and is none that workers share. */
+const notShared = [
+  'listen_backlog',
+  'prepared_statements_limit',
+  'query_cache_limit',
+  'query_size_limit',
+  'regex_parser_limit',
+]
+
+it('every key that limits connections is shared', () => {
+  const before = Object.fromEntries(
+    Object.entries(generalKeys)
+      .filter(([, { type }]) => type === 'integer')
+      .filter(([key]) => /^max_|_pool_size$|conn$|connections$|_limit$|backlog/.test(key))
+      .map(([key, { unit }]) => [outputName(key, unit), 12]),
+  )
+  const { general } = shareLimits(configOf(before), 4)
+  const kept = Object.entries(before).filter(
+    ([name]) => general[name as keyof typeof general] === 12,
+  )
+  expect(kept.map(([name]) => name).sort()).toEqual(notShared.map((key) => outputName(key, '')))
+})
+
+it('a configuration reaches a worker as it is, secrets, bytes and Infinity too', () => {
+  const loaded = loadConfig({
+    databaseUrls: ['postgres://u:secret@h:1/app?shard=0', 'postgres://u:secret@h:2/app?shard=1'],
+    env: { PGDOG_MIN_POOL_SIZE: '2' },
+  })
+  expect(deserialize(serialize(loaded))).toEqual(loaded)
+  expect(loaded.general.maxClientConn).toBe(unlimited)
 })
 
 describe('how many workers', () => {
