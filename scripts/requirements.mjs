@@ -22,7 +22,7 @@ const { values: flags } = parseArgs({
   },
 })
 
-const LIMIT = /\((?:[^()]*; )?([LDBXJO]\d+(?:\s*[,–-]\s*[LDBXJO]\d+)*)\)\.?\s*\|?\s*$/
+const LIMIT = /\((?:[^()]*; )?([LDBXJO]\d+(?:\s*[,–-]\s*[LDBXJO]\d+)*)\)[.;]?\s*\|?\s*$/
 
 function readRows() {
   const [, ...lines] = readFileSync(join(flags.root, 'fixtures/requirements.tsv'), 'utf8')
