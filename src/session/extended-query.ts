@@ -6,23 +6,11 @@
  */
 
 import { type EngineError, engineError } from '../errors/engine-error.js'
-import type { BoundParameters, Plan, PlannedQuery, PlannedStatement } from '../plan/plan.js'
-import {
-  bindCompleteFrame,
-  closeCompleteFrame,
-  completeFrame,
-  noDataFrame,
-  noParametersFrame,
-  parseCompleteFrame,
-} from './answers.js'
-import {
-  type BatchItem,
-  bindFrame,
-  namedFrame,
-  parseFrame,
-  syncFrame,
-  textParameters,
-} from './batch.js'
+import type { BoundParameters, Plan, PlannedStatement } from '../plan/plan.js'
+import { queryFrame } from '../server/server-connection.js'
+import { completeFrame } from './answers.js'
+import { type BatchItem, syncFrame, textParameters } from './batch.js'
+import { isPlain, localFrame, openingFrame, scatterBatch, takesData } from './batch-answers.js'
 import { BatchBuilder } from './batch-builder.js'
 import {
   channelsBound,
@@ -285,38 +273,12 @@ export class ExtendedQuery {
     const planned = statement.planned.statements[0]
     if (!planned || !canAnswerLocally(core, planned) || !isPlain(steps)) return false
     for (const step of steps) {
-      const frame = this.#localFrame(step, planned, statement)
+      const frame = localFrame(core, step, planned, statement)
       if (frame) core.output.append(frame)
     }
     if (end === 'sync') core.complete()
     else core.output.flush()
     return true
-  }
-
-  #localFrame(
-    step: Step,
-    planned: PlannedStatement,
-    statement: ClientStatement,
-  ): Buffer | undefined {
-    switch (step.kind) {
-      case 'parse':
-        step.statement.confirmed = true
-        return parseCompleteFrame
-      case 'bind':
-        return bindCompleteFrame
-      case 'describe':
-        return step.item.what === 'S'
-          ? Buffer.concat([noParametersFrame, noDataFrame])
-          : noDataFrame
-      case 'execute': {
-        const answer = answerLocally(this.#core, planned, statement.planned.text)
-        return completeFrame(answer?.tag ?? 'BEGIN')
-      }
-      case 'close':
-        return closeCompleteFrame
-      default:
-        return undefined
-    }
   }
 
   #isControl(statement: PlannedStatement): boolean {
@@ -342,12 +304,12 @@ export class ExtendedQuery {
     const local = core.transaction.failedByUs ? undefined : answerLocally(core, statement, text)
     for (const step of steps) {
       if (step.kind === 'execute') continue
-      const frame = this.#localFrame(step, statement, client)
+      const frame = localFrame(core, step, statement, client)
       if (frame) core.output.append(frame)
     }
     if (local) return core.answer(completeFrame(local.tag))
     const sql = text.slice(statement.start, statement.end)
-    const handled = this.#sharded.runControl(statement, text, core.queryFrameOf(sql))
+    const handled = this.#sharded.runControl(statement, text, queryFrame(sql))
     if (!handled) throw engineError('SESSION_ABORTED')
   }
 
@@ -355,15 +317,8 @@ export class ExtendedQuery {
     const core = this.#core
     this.#answered = true
     for (const step of steps) {
-      if (step.kind === 'parse') {
-        step.statement.confirmed = true
-        core.output.append(parseCompleteFrame)
-      } else if (step.kind === 'bind') core.output.append(bindCompleteFrame)
-      else if (step.kind === 'describe') {
-        core.output.append(
-          step.item.what === 'S' ? Buffer.concat([noParametersFrame, noDataFrame]) : noDataFrame,
-        )
-      }
+      const frame = openingFrame(step)
+      if (frame) core.output.append(frame)
     }
     const bind = steps.find((step) => step.kind === 'bind')
     const text = bind?.kind === 'bind' ? (bind.statement?.planned.text ?? '') : ''
@@ -372,57 +327,10 @@ export class ExtendedQuery {
 
   /** The same unnamed statement on every shard. */
   #scatter(steps: Step[], plan: Plan, statement: PlannedStatement): void {
-    const pieces: Buffer[] = []
-    let parsed = false
-    for (const step of steps) {
-      if (step.kind === 'malformed') throw step.item.error
-      if (step.kind === 'error') throw errorOf(step)
-      if (step.kind === 'parse') {
-        if (parsed) throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
-        parsed = true
-        step.statement.confirmed = true
-      }
-      pieces.push(...scatterPieces(step))
-    }
-    const bind = steps.find((step) => step.kind === 'bind')
-    const client = bind?.kind === 'bind' ? bind.statement : undefined
-    if (!client) throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
-    const parse = parseFrame('', client.shared.text, client.shared.parameterTypes)
-    const bytes = Buffer.concat([parse, ...pieces, syncFrame])
+    const { client, bytes, parsed } = scatterBatch(steps)
     this.#sharded.scatter(statement, plan, client.planned.text, {
       bytes,
       hidesParse: !parsed,
     })
-  }
-}
-
-/** One Execute at most, of the unnamed portal: what else could be asked of a portal, a server knows. */
-const isPlain = (steps: readonly Step[]): boolean =>
-  steps.filter((step) => step.kind === 'execute').length < 2 &&
-  steps.every((step) => step.kind !== 'bind' || step.item.portal === '')
-
-const takesData = (query: PlannedQuery | undefined): boolean => {
-  const copy = query?.statements[0]?.effects.copy
-  return copy?.direction === 'in' && copy.stdio
-}
-
-const errorOf = (step: Extract<Step, { kind: 'error' }>): EngineError =>
-  'error' in step
-    ? step.error
-    : engineError('INTERNAL', { message: 'the error of one server for several' })
-
-function scatterPieces(step: Step): Buffer[] {
-  switch (step.kind) {
-    case 'bind':
-      return [bindFrame(step.item, '')]
-    case 'describe':
-      return [step.item.what === 'S' ? namedFrame('describe', 'S', '') : step.item.frame]
-    case 'execute':
-      if (step.item.maxRows > 0) throw engineError('SESSION_PORTAL_SHARDS')
-      return [step.item.frame]
-    case 'close':
-      return step.item.what === 'P' ? [step.item.frame] : []
-    default:
-      return []
   }
 }

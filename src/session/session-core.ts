@@ -8,7 +8,6 @@ import type { FanOut } from '../executor/fan-out.js'
 import type { Expectation, RelayListener } from '../executor/relay.js'
 import { readyFrame } from '../executor/relay.js'
 import type { Plan, PlannedStatement, RouteContext } from '../plan/plan.js'
-import { queryFrame } from '../server/server-connection.js'
 import { isFatal, sqlstateOf } from '../server/server-error.js'
 import { errorFrame, parameterStatusFrame } from './answers.js'
 import { applyCompleted, type CompletedStatement } from './apply-effects.js'
@@ -20,37 +19,9 @@ import type { Listening } from './listening.js'
 import { inOwnWords } from './own-words.js'
 import { PipelinedRequests } from './pipelined.js'
 import { routeContextOf } from './route-context.js'
+import type { RunningRequest, SessionHooks } from './running-request.js'
 import type { Outgoing } from './seen-positions.js'
 import type { Transaction } from './transaction.js'
-
-/** The request that runs now. */
-export interface RunningRequest {
-  readonly protocol: 'simple' | 'extended'
-  /** Statements in the order in which their CommandComplete will come. */
-  readonly statements: CompletedStatement[]
-  at: number
-  failed: boolean
-  /** Flushed, and its Sync has not come: an error is not followed by ReadyForQuery yet. */
-  awaitsSync: boolean
-  readonly startedMs: number
-}
-
-/** What the core asks of the session around it. */
-export interface SessionHooks {
-  /** The request is done and the next may begin. */
-  requestEnded(): void
-  /** A request that stays open behind a Flush has its server, or none: what the client sent meanwhile may follow. */
-  waitEnded(): void
-  /** The server wants COPY data. */
-  copyStarted(held: HeldServer): void
-  copyEnded(): void
-  /** The client's connection ends as the server's did. */
-  ends(): void
-  /** The client must go with this FATAL: now, or when its transaction is over. */
-  mustEnd(error: EngineError, now: boolean): void
-  /** COPY FROM STDIN whose rows go to several shards. */
-  shardedCopy(statement: PlannedStatement, plan: Plan, text: string): void
-}
 
 export class SessionCore {
   readonly environment: SessionEnvironment
@@ -243,10 +214,6 @@ export class SessionCore {
     this.figures.errors++
     if (this.transaction.isExplicit) this.transaction.fail()
     this.output.append(errorFrame(error, 'ERROR'))
-  }
-
-  queryFrameOf(sql: string): Buffer {
-    return queryFrame(sql)
   }
 
   /** COPY FROM STDIN of a sharded table. */

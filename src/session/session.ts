@@ -3,7 +3,6 @@
  * and watches limits; what a request does is decided by simple-query.ts and extended-query.ts.
  */
 import type { Timer } from '../base/clock.js'
-import { RingQueue } from '../base/ring-queue.js'
 import { type EngineError, engineError, toEngineError } from '../errors/engine-error.js'
 import type { ByteSocket } from '../net/byte-socket.js'
 import type { Plan, PlannedStatement } from '../plan/plan.js'
@@ -23,11 +22,12 @@ import type {
   SessionEnvironment,
 } from './environment.js'
 import { ExtendedQuery } from './extended-query.js'
+import { FrameQueue } from './frame-queue.js'
 import type { HeldServer } from './held-servers.js'
 import { recoverServers } from './recover-servers.js'
 import { SessionCore } from './session-core.js'
 import { ShardedRequests } from './sharded-requests.js'
-import { runSimpleQuery } from './simple-query.js'
+import { runFunctionCall, runSimpleQuery } from './simple-query.js'
 import { unquote } from './sql-literal.js'
 import type { Transaction } from './transaction.js'
 
@@ -63,8 +63,7 @@ export class Session implements ClientHandle {
   readonly #extended: ExtendedQuery
   readonly #sharded: ShardedRequests
   readonly #reader: FrameReader
-  readonly #queue = new RingQueue<Buffer>()
-  #queuedBytes = 0
+  readonly #queue: FrameQueue
   #isBusy = false
   #isDraining = false
   #isGone = false
@@ -80,6 +79,7 @@ export class Session implements ClientHandle {
     this.user = options.user
     this.database = options.database
     this.#socket = socket
+    this.#queue = new FrameQueue(socket, QUEUE_HIGH_WATER_BYTES)
     this.#environment = environment
     this.connectedAtMs = environment.clock.nowMs()
     this.lastRequestAtMs = this.connectedAtMs
@@ -181,7 +181,7 @@ export class Session implements ClientHandle {
     if (this.#copy && !this.#copy.isOver && this.#queue.size === 0) {
       return this.#copy.frame(tag, buffer, start, end)
     }
-    if (this.#mustQueue || this.#queue.size > 0) return this.#enqueue(buffer, start, end)
+    if (this.#mustQueue || this.#queue.size > 0) return this.#queue.push(buffer, start, end)
     this.#handle(tag, buffer, start, end)
   }
 
@@ -198,12 +198,6 @@ export class Session implements ClientHandle {
     if (!held || held.server.socket.writableLength <= QUEUE_HIGH_WATER_BYTES) return false
     held.relay.onDrained = () => this.#drainQueue()
     return true
-  }
-
-  #enqueue(buffer: Buffer, start: number, end: number): void {
-    this.#queue.push(Buffer.from(buffer.subarray(start, end)))
-    this.#queuedBytes += end - start
-    if (this.#queuedBytes > QUEUE_HIGH_WATER_BYTES) this.#socket.pause()
   }
 
   #handle(tag: number, buffer: Buffer, start: number, end: number): void {
@@ -227,14 +221,14 @@ export class Session implements ClientHandle {
         return this.#extended.run('flush')
       case frontend.functionCall:
         this.#startRequest()
-        return this.#functionCall(Buffer.from(buffer.subarray(start, end)))
+        return runFunctionCall(this.#core, Buffer.from(buffer.subarray(start, end)))
       case frontend.copyData:
       case frontend.copyDone:
       case frontend.copyFail:
         if (this.#extended.gathersCopy) {
           // its data may come before the Sync, which the server does not wait for
           this.#extended.run('flush')
-          return this.#enqueue(buffer, start, end)
+          return this.#queue.push(buffer, start, end)
         }
         return // left over from a COPY that failed: ignored, as PostgreSQL does
       case frontend.terminate:
@@ -285,16 +279,6 @@ export class Session implements ClientHandle {
     })
   }
 
-  /** Runs on shard 0: function OIDs mean nothing anywhere else. */
-  #functionCall(frame: Buffer): void {
-    this.#core.begin('simple', [])
-    if (this.#core.isSharded) return this.#core.fail(engineError('SESSION_FUNCTION_CALL'))
-    this.#core.withShard(0, 'primary', (held) => {
-      held.server.tainted = true
-      this.#core.send(held, [frame], [{ kind: 'query' }], 1)
-    })
-  }
-
   #requestEnded(): void {
     this.#isBusy = false
     this.#queryTimer?.cancel()
@@ -316,7 +300,7 @@ export class Session implements ClientHandle {
     this.#isDraining = true
     try {
       while (!this.#mustQueue && !this.#isGone && this.#queue.size > 0) {
-        const frame = this.#dequeue()
+        const frame = this.#queue.shift()
         this.#handle(frame[0] as number, frame, 0, frame.length)
       }
     } catch (error) {
@@ -324,14 +308,6 @@ export class Session implements ClientHandle {
     } finally {
       this.#isDraining = false
     }
-  }
-
-  #dequeue(): Buffer {
-    const frame = this.#queue.shift() as Buffer
-    const wasFull = this.#queuedBytes > QUEUE_HIGH_WATER_BYTES
-    this.#queuedBytes -= frame.length
-    if (wasFull && this.#queuedBytes <= QUEUE_HIGH_WATER_BYTES) this.#socket.resume()
-    return frame
   }
 
   #copyStarted(held: HeldServer): void {
@@ -364,7 +340,7 @@ export class Session implements ClientHandle {
   /** COPY data that came before the server asked for it. */
   #feedCopy(): void {
     while (this.#copy && !this.#copy.isOver && this.#queue.size > 0) {
-      const frame = this.#dequeue()
+      const frame = this.#queue.shift()
       this.#copy.frame(frame[0] as number, frame, 0, frame.length)
     }
   }

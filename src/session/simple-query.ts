@@ -244,3 +244,13 @@ function relayUnreadable(core: SessionCore, text: string, frame: Buffer): void {
     )
   })
 }
+
+/** The function call protocol. Runs on shard 0: function OIDs mean nothing anywhere else. */
+export function runFunctionCall(core: SessionCore, frame: Buffer): void {
+  core.begin('simple', [])
+  if (core.isSharded) return core.fail(engineError('SESSION_FUNCTION_CALL'))
+  core.withShard(0, 'primary', (held) => {
+    held.server.tainted = true
+    core.send(held, [frame], [{ kind: 'query' }], 1)
+  })
+}

@@ -34,6 +34,8 @@ interface Side {
   readonly target: SessionTarget
   /** Past the proxy on the direct side, through it on the other: DDL that it does not see is another story. */
   readonly admin: pg.Client
+  /** The last conversation may have altered tables. */
+  isAltered: boolean
 }
 
 const poolSizes = [1, 2, 3]
@@ -54,7 +56,7 @@ describe('conversations of one client', () => {
       return { database, admin }
     }
     const plain = await make()
-    direct = { target: { port, database: plain.database }, admin: plain.admin }
+    direct = { target: { port, database: plain.database }, admin: plain.admin, isAltered: false }
     for (const size of poolSizes) {
       const { database, admin } = await make()
       await admin.end()
@@ -62,7 +64,11 @@ describe('conversations of one client', () => {
         shards: [{ host, port, database }],
         general: [`default_pool_size = ${size}`, 'min_pool_size = 0', 'checkout_timeout = 20000'],
       })
-      const side = { target: { port: served.port, database: 'app' }, admin: await served.connect() }
+      const side: Side = {
+        target: { port: served.port, database: 'app' },
+        admin: await served.connect(),
+        isAltered: false,
+      }
       proxied.push({ side, neighbours: await Neighbours.open(side.target, 2) })
     }
   })
@@ -150,13 +156,16 @@ function sorted(heard: Heard): string[] {
 
 /** Plays the conversation; `wanted` tells how many ReadyForQuery each step has. */
 async function converse(
-  { target, admin }: Side,
+  side: Side,
   { startup, steps }: Scenario,
   wanted?: readonly Heard[],
   between?: (step: Step) => Promise<void>,
 ): Promise<Heard[]> {
+  const { target, admin } = side
+  const alters = steps.some(changesTable)
+  if (alters || side.isAltered) await admin.query(freshTable)
+  side.isAltered = alters
   await admin.query(sessionRows)
-  if (steps.some(changesTable)) await admin.query(freshTable)
   const { client, welcome } = await SessionClient.open(target, startup)
   const heard: Heard[] = [welcome]
   try {

@@ -17,7 +17,8 @@ grant select on t, s2.t, d to session_r1`
 
 /** Rows as every scenario finds them. */
 export const sessionRows = `
-truncate t, def; insert into t values (1, 'one'), (2, 'two'), (3, 'three'), (4, null);
+truncate t, def, s2.t; insert into s2.t values (1, 'other', 1.5);
+insert into t values (1, 'one'), (2, 'two'), (3, 'three'), (4, null);
 insert into def values (1), (2)`
 
 /** The table that scenarios alter, as new. */
