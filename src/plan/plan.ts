@@ -47,6 +47,8 @@ export interface BoundParameters {
 export interface ClassFigures {
   /** 0: never seen. */
   runs: number
+  /** Runs on a server that was at work already: only these tell how long it takes by itself. */
+  hotRuns: number
   /** Running means. */
   meanMs: number
   replyBytes: number

@@ -15,6 +15,7 @@ import type { ServerConnection } from '../server/server-connection.js'
 import type { ServerTarget } from '../server/server-target.js'
 import { StatementRegistry } from '../server/shared-statement.js'
 import type { CopyTarget, DatabaseAccess } from '../session/environment.js'
+import { placeDefault } from '../sharding/default-key.js'
 import { makeShardMap, type ShardMap } from '../sharding/shard-map.js'
 import type { ShardingConfig } from '../sharding/sharded-table.js'
 import { withPrimary } from './ask-primary.js'
@@ -183,6 +184,7 @@ export class DatabaseKnowledge {
       if (this.#sharding !== sharding) return
       this.install(reading)
       this.#seen = asked
+      this.#sources.log.debug('the schema was read', { database: this.name })
     } catch (error) {
       this.#failure = toEngineError(error).message
       const facts = { database: this.name, error: this.#failure }
@@ -244,7 +246,8 @@ export class DatabaseKnowledge {
     if (kind.kind === 'unsharded') return { kind: 'unsharded', columns, shard: kind.shard }
     const key = relation.columns.find((one) => one.name === kind.table.column)
     const placer = shardMap.placerOf(kind.table, key?.typmod)
-    return { kind: 'sharded', columns, keyColumn: kind.table.column, placer }
+    const placesDefault = () => key && placeDefault(key, placer)
+    return { kind: 'sharded', columns, keyColumn: kind.table.column, placer, placesDefault }
   }
 }
 

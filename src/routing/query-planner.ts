@@ -137,7 +137,7 @@ class CachingPlanner implements QueryPlanner {
         isRead: readsOnly(statement, this.#world),
         effects: effectsOf(statement, this.#world),
         route: compileStatement(statement, hints, this.#world),
-        figures: { runs: 0, meanMs: 0, replyBytes: 0 },
+        figures: { runs: 0, hotRuns: 0, meanMs: 0, replyBytes: 0 },
         isRepeatable: compileRepeatable(statement, this.#world),
       }
       shared.worked = template

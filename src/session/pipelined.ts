@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../base/clock.js'
 import { type EngineError, engineError } from '../errors/engine-error.js'
-import { mayEnter, noteRun } from '../executor/pipeline/class-figures.js'
+import { mayEnter, noteRunAlone } from '../executor/pipeline/class-figures.js'
 import type { Lane } from '../executor/pipeline/lane.js'
 import type { PipelinedClient, Unit } from '../executor/pipeline/pipelined-client.js'
 import { replyBudget } from '../executor/pipeline/reply-budget.js'
@@ -24,7 +24,7 @@ const UNFIT = ['role', 'session_authorization', 'standard_conforming_strings', '
 const plainEncodings = new Set(['UTF8', 'SQL_ASCII', undefined])
 const nothing = Buffer.alloc(0)
 const noTypes: readonly number[] = []
-const noFigures: ClassFigures = { runs: 0, meanMs: 0, replyBytes: 0 }
+const noFigures: ClassFigures = { runs: 0, hotRuns: 0, meanMs: 0, replyBytes: 0 }
 
 /** The session around it. */
 export interface PipelinedHost {
@@ -153,7 +153,7 @@ export class PipelinedRequests implements PipelinedClient {
     if (hasFailed || !limits || this.#sentMs === 0) return
     const elapsedMs = clock.monotonicMs() - this.#sentMs
     this.#sentMs = 0
-    noteRun(figures, elapsedMs, this.output.bytesSent - this.#sentBytes, limits.stallMs)
+    noteRunAlone(figures, elapsedMs, this.output.bytesSent - this.#sentBytes, limits.stallMs)
   }
 
   unitFor(server: ServerConnection): Unit {

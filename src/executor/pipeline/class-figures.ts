@@ -6,6 +6,8 @@ export const SMALL_REPLY_BYTES = 16_384
 
 /** A new sample's share in the running means. */
 const SHARE = 1 / 8
+const QUICKER_SHARE = 1 / 2
+const SLOWER_SHARE = 1 / 16
 /** One sample counts as at most this many stalls, so that a class can come back. */
 const WORST_STALLS = 4
 /** A class whose mean is more than this part of a stall is not quick. */
@@ -20,16 +22,31 @@ export function mayEnter(figures: ClassFigures, stallMs: number): boolean {
   )
 }
 
+/** A run behind others, or on a server that had just been at work. */
 export function noteRun(
   figures: ClassFigures,
   elapsedMs: number,
   replyBytes: number,
   stallMs: number,
 ): void {
+  note(figures, Math.min(elapsedMs, stallMs * WORST_STALLS), replyBytes, SHARE)
+}
+
+/** A run on a server of its own: it also waited for the server to wake and for the machine, so that the quick runs count more. */
+export function noteRunAlone(
+  figures: ClassFigures,
+  elapsedMs: number,
+  replyBytes: number,
+  stallMs: number,
+): void {
   const ms = Math.min(elapsedMs, stallMs * WORST_STALLS)
-  const share = figures.runs === 0 ? 1 : SHARE
-  figures.meanMs += (ms - figures.meanMs) * share
-  figures.replyBytes += (replyBytes - figures.replyBytes) * share
+  note(figures, ms, replyBytes, ms < figures.meanMs ? QUICKER_SHARE : SLOWER_SHARE)
+}
+
+function note(figures: ClassFigures, ms: number, replyBytes: number, share: number): void {
+  const isFirst = figures.runs === 0
+  figures.meanMs += (ms - figures.meanMs) * (isFirst ? 1 : share)
+  figures.replyBytes += (replyBytes - figures.replyBytes) * (isFirst ? 1 : SHARE)
   figures.runs++
 }
 

@@ -10,7 +10,7 @@ import { isFatal, sqlstateOf } from '../../server/server-error.js'
 import type { Settings } from '../../server/settings.js'
 import { shapeOf } from '../../server/shared-statement.js'
 import { backend, TX_IDLE } from '../../wire/tags.js'
-import { noteRun, noteStall } from './class-figures.js'
+import { noteRun, noteRunAlone, noteStall } from './class-figures.js'
 import type { LaneOwner } from './lane-owner.js'
 import { LaneQueue } from './lane-queue.js'
 import type { PipelinedClient } from './pipelined-client.js'
@@ -298,13 +298,14 @@ export class Lane implements ServerReceiver {
   #note(slot: Slot, client: PipelinedClient, elapsedMs: number): void {
     const { limits, wakeUp } = this.#owner
     const { figures } = client
-    if (!slot.isCold) {
-      if (!slot.failed) noteRun(figures, elapsedMs, slot.replyBytes, limits.stallMs)
-      return
+    if (!slot.isCold) figures.hotRuns++
+    else if (figures.hotRuns > 0 && elapsedMs < limits.stallMs) {
+      // how long the class takes by itself is known, so the rest is how long the server slept
+      return wakeUp.note(elapsedMs, figures.meanMs)
     }
-    wakeUp.note(elapsedMs, figures.meanMs)
-    // how long it ran cannot be told from how long the server slept; that it became slow can
-    if (elapsedMs > limits.stallMs) noteRun(figures, elapsedMs, slot.replyBytes, limits.stallMs)
+    if (slot.failed) return
+    const use = slot.isCold ? noteRunAlone : noteRun
+    use(figures, elapsedMs, slot.replyBytes, limits.stallMs)
   }
 
   #prepared(slot: Slot, prelude: Prelude): void {

@@ -1,7 +1,12 @@
 /** Earliest expected finish: short statements stay together on servers that run, long ones spread over idle ones. */
 import { expect, test } from 'vitest'
 import { WakeUp } from '../../../../src/executor/pipeline/choose-lane.js'
-import { mayEnter, noteRun, noteStall } from '../../../../src/executor/pipeline/class-figures.js'
+import {
+  mayEnter,
+  noteRun,
+  noteRunAlone,
+  noteStall,
+} from '../../../../src/executor/pipeline/class-figures.js'
 import { FakeClient, rig } from './rig.js'
 
 /** Servers that are woken for `clients` statements that come at once, each of which takes `meanMs`. */
@@ -9,7 +14,7 @@ function serversFor(clients: number, meanMs: number): number {
   const { pipeline, clock, servers } = rig(20)
   for (let i = 0; i < clients; i++) {
     const client = new FakeClient(`c${i}`)
-    client.figures = { runs: 10, meanMs, replyBytes: 100 }
+    client.figures = { runs: 10, hotRuns: 10, meanMs, replyBytes: 100 }
     pipeline.run(client, clock.monotonicMs())
   }
   return servers.filter((server) => server.socket.writes.length > 0).length
@@ -27,7 +32,7 @@ test('spreads over all servers, then asks for more of them', () => {
   const { pipeline, clock, pool } = rig(2)
   for (let i = 0; i < 6; i++) {
     const client = new FakeClient(`c${i}`)
-    client.figures = { runs: 10, meanMs: 1, replyBytes: 100 }
+    client.figures = { runs: 10, hotRuns: 10, meanMs: 1, replyBytes: 100 }
     expect(pipeline.run(client, clock.monotonicMs())).toBeDefined()
   }
   expect(pipeline.lanes).toBe(2)
@@ -43,7 +48,7 @@ test('learns how long an idle server takes', () => {
 })
 
 test('a class runs alone before it is known, leaves when it is slow or large, and comes back', () => {
-  const figures = { runs: 0, meanMs: 0, replyBytes: 0 }
+  const figures = { runs: 0, hotRuns: 0, meanMs: 0, replyBytes: 0 }
   expect(mayEnter(figures, 20)).toBe(false)
   noteRun(figures, 0.1, 100, 20)
   expect(mayEnter(figures, 20)).toBe(true)
@@ -51,7 +56,7 @@ test('a class runs alone before it is known, leaves when it is slow or large, an
   expect(mayEnter(figures, 20)).toBe(false)
   let runs = 0
   while (!mayEnter(figures, 20) && runs < 100) {
-    noteRun(figures, 0.1, 100, 20)
+    noteRunAlone(figures, 0.1, 100, 20)
     runs++
   }
   expect(runs).toBeGreaterThan(3)

@@ -130,7 +130,7 @@ export class FakePool {
 
 export class FakeClient implements PipelinedClient {
   settings = Settings.none
-  figures: ClassFigures = { runs: 10, meanMs: 0.05, replyBytes: 100 }
+  figures: ClassFigures = { runs: 10, hotRuns: 10, meanMs: 0.05, replyBytes: 100 }
   statement: SharedStatement | undefined
   /** What it heard, in order. */
   readonly events: string[] = []
