@@ -47,7 +47,9 @@ export function serverTls(tls: ConninfoTls): (host: string) => ServerTarget['tls
         : 'none'
   const mode = tls.mode === 'prefer' ? 'prefer' : 'require'
   return (host) =>
-    host.startsWith('/') ? undefined : { mode, options: { host, verify, ...files } }
+    host.startsWith('/')
+      ? undefined
+      : { mode, negotiation: tls.negotiation ?? 'postgres', options: { host, verify, ...files } }
 }
 
 async function sessionState(server: ServerConnection): Promise<SessionState> {
@@ -81,6 +83,7 @@ export function makeConnector(
       parameters: { application_name: 'pgshard bench', ...conninfo.startupParameters },
       ...(candidate.host.password === undefined ? {} : { password: candidate.host.password }),
       ...(tls === undefined ? {} : { tls }),
+      channelBinding: conninfo.channelBinding ?? 'prefer',
     }
   }
   const tools = {

@@ -21,6 +21,7 @@ import {
   type SessionState,
 } from '../topology/host-candidates.js'
 import { Prng, type Uint64Source } from '../topology/prng.js'
+import { requireBinding } from './channel-binding.js'
 import { localEnvironment, resolveHost } from './local-environment.js'
 
 export interface ConnectOptions {
@@ -98,6 +99,8 @@ function clientOptions(
     database: conninfo.database,
     password: password ?? missing,
     ssl: ssl ?? false,
+    ...(ssl && conninfo.tls.negotiation ? { sslnegotiation: conninfo.tls.negotiation } : {}),
+    ...(conninfo.channelBinding === 'require' ? { enableChannelBinding: true } : {}),
     keepAlive: conninfo.keepAlive,
     ...(conninfo.keepAliveIdleMs === undefined
       ? {}
@@ -111,17 +114,26 @@ function clientOptions(
   }
 }
 
-async function openOnce(config: pg.ClientConfig, signal: AbortSignal): Promise<pg.Client> {
+async function openOnce(
+  config: pg.ClientConfig,
+  signal: AbortSignal,
+  mustBind: boolean,
+): Promise<pg.Client> {
   const client = new pg.Client(config)
+  const binding = mustBind ? requireBinding(client) : undefined
   // A connection lost while idle must not end the process; the next query reports it.
   client.on('error', () => undefined)
   const stop = () => destroySocket(client)
   signal.addEventListener('abort', stop, { once: true })
   try {
     await client.connect()
+    const refused = binding?.refused()
+    if (refused) throw refused
     return client
   } catch (error) {
     stop()
+    const refused = binding?.refused()
+    if (refused) throw refused
     throw error instanceof Error && error.message === 'Connection terminated unexpectedly'
       ? new Error('server closed the connection unexpectedly', { cause: error })
       : error
@@ -147,7 +159,11 @@ async function openCandidate(
   const name = candidate.address.startsWith('/') ? candidate.address : candidate.host.host
   const tls = tlsOptions(conninfo.tls, name)
   const open = (ssl: ConnectionOptions | undefined) =>
-    openOnce(clientOptions(conninfo, candidate, ssl, options), signal)
+    openOnce(
+      clientOptions(conninfo, candidate, ssl, options),
+      signal,
+      conninfo.channelBinding === 'require',
+    )
   if (tls === undefined) return await open(undefined)
   const [first, second] = mode === 'allow' ? [undefined, tls] : [tls, undefined]
   try {

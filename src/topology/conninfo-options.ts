@@ -50,11 +50,7 @@ export const conninfoOptions: Readonly<Record<string, OptionRule>> = {
   sslcrl: { environment: 'PGSSLCRL', harmless: [], instead: 'sslrootcert alone' },
   sslcrldir: { environment: 'PGSSLCRLDIR', harmless: [], instead: 'sslrootcert alone' },
   sslsni: { environment: 'PGSSLSNI', harmless: ['1'], instead: 'sslsni=1' },
-  sslnegotiation: {
-    environment: 'PGSSLNEGOTIATION',
-    harmless: ['postgres'],
-    instead: 'sslnegotiation=postgres',
-  },
+  sslnegotiation: { environment: 'PGSSLNEGOTIATION', fallback: 'postgres' },
   ssl_min_protocol_version: {
     environment: 'PGSSLMINPROTOCOLVERSION',
     harmless: ['TLSv1', 'TLSv1.1', 'TLSv1.2'],
@@ -67,11 +63,7 @@ export const conninfoOptions: Readonly<Record<string, OptionRule>> = {
   },
   requirepeer: { environment: 'PGREQUIREPEER', harmless: [], instead: 'sslmode=verify-full' },
   require_auth: { environment: 'PGREQUIREAUTH', harmless: [], instead: 'sslmode=verify-full' },
-  channel_binding: {
-    environment: 'PGCHANNELBINDING',
-    harmless: ['disable', 'prefer'],
-    instead: 'channel_binding=prefer',
-  },
+  channel_binding: { environment: 'PGCHANNELBINDING', fallback: 'prefer' },
   min_protocol_version: {
     environment: 'PGMINPROTOCOLVERSION',
     harmless: ['3.0'],

@@ -64,6 +64,8 @@ export interface ConninfoTls {
   readonly keyPath?: string
   readonly keyPassword?: string
   readonly rootCertificatePath?: string
+  /** TLS begins at once, without SSLRequest; absent: with it. */
+  readonly negotiation?: 'direct'
 }
 
 export interface Conninfo {
@@ -75,6 +77,8 @@ export interface Conninfo {
   readonly targetSessionAttrs: TargetSessionAttrs
   readonly loadBalanceHosts: 'disable' | 'random'
   readonly tls: ConninfoTls
+  /** SCRAM-SHA-256-PLUS; absent: where both sides can. */
+  readonly channelBinding?: 'disable' | 'require'
   readonly keepAlive: boolean
   readonly keepAliveIdleMs?: number
   /** Parameters of the startup packet: application_name, client_encoding, options, replication. */
@@ -241,7 +245,18 @@ function tlsOf(values: ConninfoValues): ConninfoTls {
     rootCertificatePath: values['sslrootcert'],
   }
   const given = Object.entries(paths).filter(([, value]) => value !== undefined && value !== '')
-  return { mode: oneOf(values, 'sslmode', sslModes), ...Object.fromEntries(given) }
+  const mode = oneOf(values, 'sslmode', sslModes)
+  const negotiation = oneOf(values, 'sslnegotiation', ['postgres', 'direct'] as const)
+  const isWeak = ['disable', 'allow', 'prefer'].includes(mode)
+  if (negotiation === 'direct' && isWeak)
+    throw conninfoError(
+      `weak sslmode "${mode}" may not be used with sslnegotiation=direct (use "require", "verify-ca", or "verify-full")`,
+    )
+  return {
+    mode,
+    ...Object.fromEntries(given),
+    ...(negotiation === 'direct' ? { negotiation } : {}),
+  }
 }
 
 function checkConninfo(values: ConninfoValues, environment: ConninfoEnvironment): Conninfo {
@@ -256,6 +271,7 @@ function checkConninfo(values: ConninfoValues, environment: ConninfoEnvironment)
   )
   const connectTimeoutMs = seconds(values, 'connect_timeout')
   const keepAliveIdleMs = seconds(values, 'keepalives_idle')
+  const binding = oneOf(values, 'channel_binding', ['disable', 'prefer', 'require'] as const)
   return {
     hosts,
     user,
@@ -267,5 +283,6 @@ function checkConninfo(values: ConninfoValues, environment: ConninfoEnvironment)
     startupParameters: startupParameters(values),
     ...(connectTimeoutMs === undefined ? {} : { connectTimeoutMs }),
     ...(keepAliveIdleMs === undefined ? {} : { keepAliveIdleMs }),
+    ...(binding === 'prefer' ? {} : { channelBinding: binding }),
   }
 }
