@@ -147,7 +147,7 @@ describe('slow clients', () => {
       for (let round = from; round < to; round++)
         await Promise.all(clients.map((client) => burst(client, round)))
     }
-    const many = bySize(15, 600)
+    const many = bySize(8, 600)
     await rounds(0, many)
     const warm = residentKb(served.program.pid)
     await rounds(many, 3 * many)
