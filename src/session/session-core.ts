@@ -324,7 +324,12 @@ export class SessionCore {
   }
 
   #failed(held: HeldServer, buffer: Buffer, start: number, end: number): Buffer | undefined {
-    const own = inOwnWords(buffer, start, end, this.statements)
+    const sqlstate = sqlstateOf(buffer, start, end)
+    // a limit of ours has asked for the cancel: the client hears which, not that it wished so itself
+    const isOurLimit = sqlstate === '57014' && this.timedOut !== undefined
+    const own = isOurLimit
+      ? errorFrame(this.timedOut as EngineError, 'ERROR')
+      : inOwnWords(buffer, start, end, this.statements)
     this.figures.errors++
     this.#sawFatal = isFatal(buffer, start, end)
     if (this.running) this.running.failed = true
@@ -334,7 +339,6 @@ export class SessionCore {
     }
     this.statements.dropUnconfirmed()
     this.hooks.copyEnded()
-    const sqlstate = sqlstateOf(buffer, start, end)
     // a shared statement whose result type changed must be prepared anew for the next one who asks
     if (sqlstate === '0A000') held.server.closing.push(...held.server.prepared.drain())
     if (sqlstate === '25006') this.access.pools.wasReadOnly(held.shard, held.server)
