@@ -19,7 +19,7 @@ const storing = new Set(['table', 'partitioned', 'materialized'])
 
 export type IsRepeatable = (context: RouteContext, parameterTypes: readonly number[]) => boolean
 
-export const never: IsRepeatable = () => false
+const never: IsRepeatable = () => false
 
 /** What does not depend on names is decided at once, the rest once for each search path. */
 export function compileRepeatable(statement: Statement, world: RoutingWorld): IsRepeatable {

@@ -2,7 +2,7 @@
 import type { ClassFigures } from '../../plan/plan.js'
 
 /** hard-parts §1.4. */
-export const SMALL_REPLY_BYTES = 16_384
+const SMALL_REPLY_BYTES = 16_384
 
 /** A new sample's share in the running means. */
 const SHARE = 1 / 8

@@ -5,7 +5,7 @@ import type { ShardPools } from '../../pool/shard-pools.js'
 import type { PipelineLimits } from './lane-owner.js'
 import { Pipeline } from './pipeline.js'
 
-export interface PipelinesOptions {
+interface PipelinesOptions {
   readonly clock: Clock
   /** Those in force; RELOAD changes them. */
   readonly limits: () => PipelineLimits

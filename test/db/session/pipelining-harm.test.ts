@@ -9,6 +9,9 @@ import { usePostgres } from '../../support/use-postgres.js'
 import { waitFor } from '../../support/wait-for.js'
 import { lockedRead, Stage } from './pipelining-stage.js'
 
+/** Both open from the start; the log says when the schema is known. */
+const twoServers = ['default_pool_size = 2', 'min_pool_size = 2', 'log_level = "debug"']
+
 /** What another client's trouble may cost. */
 const HARM_MS = 50
 
@@ -24,8 +27,8 @@ describe('pipelining does no harm', () => {
     await postgres().query(`insert into locked values (1, 'locked')`)
     const { host, port } = postgres().servers[0]!
     const shards = [{ host, port, database: postgres().database }]
-    served = await startServe({ shards, general: ['default_pool_size = 2', 'log_level = "debug"'] })
-    const general = ['default_pool_size = 2', 'pipeline_stall_ms = 60_000', 'log_level = "debug"']
+    served = await startServe({ shards, general: twoServers })
+    const general = [...twoServers, 'pipeline_stall_ms = 60_000']
     patient = await startServe({ shards, general })
     // before it nothing is pipelined
     await served.program.waitForOutput(/the schema was read/)
@@ -41,7 +44,8 @@ describe('pipelining does no harm', () => {
       const client = await from.connect()
       client.on('error', () => undefined)
       clients.push(client)
-      await readOf(client, n + 1)
+      // often enough for the class to be known as quick, also on a busy machine
+      for (let i = 0; i < 5; i++) await readOf(client, n + 1)
     }
     return clients
   }
@@ -59,7 +63,10 @@ describe('pipelining does no harm', () => {
     return Math.max(...(await Promise.all(times)))
   }
 
-  test('D81, D221: a head that waits for a lock delays nobody by more than 50 ms', async () => {
+  // tried again where the machine was too busy to tell; without the rule it fails every time
+  test('D81, D221: a head that waits for a lock delays nobody by more than 50 ms', {
+    retry: 2,
+  }, async () => {
     const stage = await Stage.open(served, postgres())
     const clients = await readers(served, 12)
     const undisturbed: number[] = []

@@ -32,7 +32,7 @@ export class Stage {
     ]
     const stage = new Stage(postgres, [head, await postgres.connect(), occupier, probe])
     for (const client of [head, occupier, probe]) client.on('error', () => undefined)
-    for (let i = 0; i < 3; i++) await head.query(lockedRead)
+    for (let i = 0; i < 10; i++) await head.query(lockedRead)
     return stage
   }
 

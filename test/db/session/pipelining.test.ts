@@ -41,6 +41,7 @@ describe('pipelining', () => {
       shards: [{ host, port, database: postgres().database }],
       general: [
         'default_pool_size = 2',
+        'min_pool_size = 2',
         'pipeline_stall_ms = 60_000',
         'assume_clean_functions = ["clean"]',
       ],

@@ -9,7 +9,7 @@ import { usePostgres } from '../../support/use-postgres.js'
 
 const folder = join(projectRoot, 'fixtures/wire/proto')
 
-describe('wire cases through serve', () => {
+describe.each([1, 4])('D1: wire cases through serve, pool of %i, pipelining on', (poolSize) => {
   const postgres = usePostgres({ version: 15, own: true })
   let served: Served
 
@@ -17,7 +17,8 @@ describe('wire cases through serve', () => {
     const server = postgres().servers[0]!
     // the conversations name user and database postgres
     const shards = [{ host: server.host, port: server.port, database: 'postgres' }]
-    served = await startServe({ shards, database: 'postgres' })
+    const general = [`default_pool_size = ${poolSize}`]
+    served = await startServe({ shards, database: 'postgres', general })
   })
 
   it.each(readdirSync(folder).filter((name) => name.endsWith('.json')))(
