@@ -105,6 +105,9 @@ export interface TrafficView {
   /** Statements of clients. */
   readonly reads: number
   readonly writes: number
+  /** Uses of a prepared statement that a server had already, and those for which it was prepared. */
+  readonly preparedHits: number
+  readonly preparedMisses: number
 }
 
 export interface ServerView extends PoolPlaceView {

@@ -30,6 +30,8 @@ const figures: readonly Figure[] = [
   ['connect_count', (r) => r.pool.connects, 'second'],
   ['reads', (r) => r.pool.traffic.reads, 'second'],
   ['writes', (r) => r.pool.traffic.writes, 'second'],
+  ['prepared_hits', (r) => r.pool.traffic.preparedHits, 'second'],
+  ['prepared_misses', (r) => r.pool.traffic.preparedMisses, 'second'],
 ]
 
 const per: Readonly<Record<Figure[2], (row: StatsRow) => number>> = {

@@ -36,6 +36,8 @@ export interface Expectation {
   readonly reworded?: (frame: Buffer) => Buffer
   /** With skip: hears the rows, in pieces; borrowed. */
   readonly rows?: (buffer: Buffer, start: number, end: number) => void
+  /** With skip: hears the tag of CommandComplete. */
+  readonly completed?: (tag: string) => void
   /** Called when the reply has come without error. */
   readonly done?: (() => void) | undefined
 }
@@ -195,7 +197,10 @@ export class Relay implements ServerReceiver {
 
   #completed(tag: number, buffer: Buffer, start: number, end: number): void {
     const head = this.#owed.peek()
-    if (head?.skip) return
+    if (head?.skip) {
+      head.completed?.(buffer.toString('latin1', start + 5, end - 1))
+      return
+    }
     if (tag === backend.portalSuspended) return this.#answered(buffer, start, end)
     const instead = this.#listener.completed(buffer, start, end)
     if (instead) this.#output.append(instead)

@@ -110,6 +110,8 @@ export interface Effects {
   readonly notify?: { readonly channel: string; readonly payload: string }
   readonly copy?: CopyEffect
   readonly pins: readonly PinReason[]
+  /** May give back an advisory lock of the session. */
+  readonly unlocks?: boolean
   /** Names of temporary relations that it makes. */
   readonly temporary?: readonly string[]
   /** May leave settings or other session state behind that cannot be read from the text (hard-parts §2). */

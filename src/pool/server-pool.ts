@@ -39,6 +39,9 @@ export interface Traffic {
   /** Statements of clients. */
   reads: number
   writes: number
+  /** Uses of a prepared statement that the server had already, and those for which it was prepared. */
+  preparedHits: number
+  preparedMisses: number
 }
 
 export class ServerPool {
@@ -355,6 +358,8 @@ function addTraffic(sum: Traffic, more: Traffic): void {
   sum.sent += more.sent
   sum.reads += more.reads
   sum.writes += more.writes
+  sum.preparedHits += more.preparedHits
+  sum.preparedMisses += more.preparedMisses
 }
 
 const noTraffic = (): Traffic => ({
@@ -364,6 +369,8 @@ const noTraffic = (): Traffic => ({
   sent: 0,
   reads: 0,
   writes: 0,
+  preparedHits: 0,
+  preparedMisses: 0,
 })
 
 /** Counters go on over a reload. */

@@ -58,7 +58,16 @@ export class ServerConnection {
   lost: EngineError | undefined
   onIdle: IdleListener | undefined
   /** What passed since it was opened, our own checks and settings too. */
-  readonly traffic = { transactions: 0, queries: 0, received: 0, sent: 0, reads: 0, writes: 0 }
+  readonly traffic = {
+    transactions: 0,
+    queries: 0,
+    received: 0,
+    sent: 0,
+    reads: 0,
+    writes: 0,
+    preparedHits: 0,
+    preparedMisses: 0,
+  }
   /** Called once when the connection has ended, after the receiver heard of it. */
   onClose: (() => void) | undefined
   readonly #scanner: ReplyScanner
@@ -128,6 +137,7 @@ export class ServerConnection {
   /** Notes that the server confirmed Parse; statements that this pushes out are closed with the next request. */
   notePrepared(statement: SharedStatement): void {
     if (this.prepared.has(statement)) return
+    this.traffic.preparedMisses++
     this.closing.push(...this.prepared.add(statement))
   }
 

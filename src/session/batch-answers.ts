@@ -53,6 +53,8 @@ export function scatterBatch(steps: readonly Step[]): {
   let parsed = false
   for (const step of steps) {
     if (step.kind === 'malformed') throw step.item.error
+    if (step.kind === 'duplicate')
+      throw engineError('SESSION_STATEMENT_EXISTS', { name: step.item.name })
     if (step.kind === 'error') throw errorOf(step)
     if (step.kind === 'parse') {
       if (parsed) throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')

@@ -1,7 +1,9 @@
 /** Turns resolved steps into the frames for one server and the replies that it will owe. */
+import { engineError } from '../errors/engine-error.js'
 import type { Expectation } from '../executor/relay.js'
-import { queryFrame } from '../server/server-connection.js'
+import type { PlannedStatement } from '../plan/plan.js'
 import type { SharedStatement } from '../server/shared-statement.js'
+import { afterRequest } from './after-request.js'
 import { closeCompleteFrame, errorFrame, parseCompleteFrame } from './answers.js'
 import { type CompletedStatement, completedOf } from './apply-effects.js'
 import { bindFrame, flushFrame, namedFrame, parseFrame, syncFrame } from './batch.js'
@@ -11,7 +13,6 @@ import type { HeldServer } from './held-servers.js'
 import { lendName, nameIn } from './lent-names.js'
 import { asRead, canPrepare, isReadAnew, type Preparation, prepareAs } from './prepare-as-read.js'
 import type { SessionCore } from './session-core.js'
-import { afterDiscardAll } from './startup-resets.js'
 
 /** No server has a statement of this name: describing it makes the server fail as the client's request must. */
 const NO_SUCH_STATEMENT = '__pgshard_no_such_statement'
@@ -25,14 +26,15 @@ export class BatchBuilder {
   /** Statements whose Parse stands earlier in this batch. */
   readonly #preparing = new Set<SharedStatement>()
   #unnamed: SharedStatement | undefined
+  #parsesUnnamed = false
   /** Names of SQL that the server was told, or relieved of. */
   readonly #lent = new Set<string>()
-  #discardsAll = false
+  readonly #executed: PlannedStatement[] = []
 
   constructor(core: SessionCore, held: HeldServer) {
     this.#core = core
     this.#held = held
-    this.#unnamed = held.server.unnamed
+    this.#unnamed = core.held.needsPrelude(held, core.transaction) ? undefined : held.server.unnamed
   }
 
   add(step: Step): void {
@@ -40,12 +42,14 @@ export class BatchBuilder {
     switch (step.kind) {
       case 'parse':
         return this.#parse(step.item.name, step.statement, step.item.frame)
+      case 'duplicate':
+        return this.#duplicate(step)
       case 'bind':
         return this.#bind(step)
       case 'describe':
         return this.#describe(step)
       case 'execute':
-        this.#discardsAll ||= step.statement?.planned.statements[0]?.effects.discard === 'all'
+        this.#executed.push(...(step.statement?.planned.statements ?? []))
         this.#core.running?.statements.push(this.#completed(step.statement))
         return this.#put(step.item.frame, { kind: 'execute' })
       case 'close':
@@ -70,15 +74,11 @@ export class BatchBuilder {
       if (pieces.length > 0) pieces.push(flushFrame)
       return { pieces, expectations, syncs: 0 }
     }
-    const again = this.#discardsAll ? afterDiscardAll(this.#core.transaction.startup) : ''
-    this.#put(syncFrame, { kind: 'sync', holdsReady: again !== '' })
-    if (again === '') return { pieces, expectations, syncs: 1 }
-    const done = () => {
-      const { running, transaction } = this.#core
-      if (!running?.failed) this.#held.server.settings = transaction.settings
-    }
-    this.#put(queryFrame(again), { kind: 'query', skip: true, isLenient: true, done })
-    return { pieces, expectations, syncs: 2 }
+    const after = afterRequest(this.#core, this.#held, this.#executed)
+    this.#put(syncFrame, { kind: 'sync', holdsReady: after.pieces.length > 0 })
+    pieces.push(...after.pieces)
+    expectations.push(...after.expectations)
+    return { pieces, expectations, syncs: 1 + after.pieces.length }
   }
 
   #put(bytes: Buffer, expectation: Expectation): void {
@@ -92,6 +92,7 @@ export class BatchBuilder {
       statement.confirmed = true
     }
     if (name === '') {
+      this.#parsesUnnamed = true
       this.#unnamed = shared
       const isOwn = shared.text === statement.planned.text
       this.#put(isOwn ? frame : parseFrame('', shared.text, shared.parameterTypes), {
@@ -148,7 +149,8 @@ export class BatchBuilder {
       }
       return ''
     }
-    if (this.#isReadAnew(shared)) this.#prepareFirst(shared)
+    if (this.#held.server.hasPrepared(shared)) this.#held.server.traffic.preparedHits++
+    else if (this.#isReadAnew(shared)) this.#prepareFirst(shared)
     else if (!this.#preparing.has(shared) && !this.#held.server.hasPrepared(shared)) {
       this.#preparing.add(shared)
       this.#put(parseFrame(shared.serverName, shared.text, shared.parameterTypes), {
@@ -168,7 +170,15 @@ export class BatchBuilder {
   #prepareFirst(shared: SharedStatement): void {
     this.#preparing.add(shared)
     const preparing = asRead(shared, this.#core.transaction, prepareAs(shared.serverName, shared))
+    this.#forgetUnnamed()
     this.#core.send(this.#held, preparing.pieces, preparing.expectations, preparing.syncs)
+  }
+
+  /** A Query that goes first takes what the server had; what the batch parses comes behind it. */
+  #forgetUnnamed(): void {
+    if (this.#parsesUnnamed) return
+    this.#unnamed = undefined
+    this.#held.server.unnamed = undefined
   }
 
   /** What the statement speaks of by a name of SQL. */
@@ -180,7 +190,20 @@ export class BatchBuilder {
   #lendName(name: string): void {
     if (this.#lent.has(name)) return
     this.#lent.add(name)
+    this.#forgetUnnamed()
     lendName(this.#core, this.#held, name)
+  }
+
+  /** The server looks at the text first, and only then finds that the name is taken. */
+  #duplicate({ item, statement }: Extract<Step, { kind: 'duplicate' }>): void {
+    const { shared } = statement
+    const isKnown = this.#preparing.has(shared) || this.#held.server.hasPrepared(shared)
+    if (shared.isSql || (!isKnown && this.#held.server.status === FAILED)) {
+      const error = engineError('SESSION_STATEMENT_EXISTS', { name: item.name })
+      return this.add({ kind: 'error', error })
+    }
+    const name = this.#nameOf(item.name, statement)
+    this.#put(parseFrame(name, item.text, item.types), { kind: 'describe' })
   }
 
   #bind(step: Extract<Step, { kind: 'bind' }>): void {

@@ -36,6 +36,8 @@ export type Step =
       readonly item: ExecuteItem
       readonly statement: ClientStatement | undefined
     }
+  /** A Parse under a name that the client uses already. */
+  | { readonly kind: 'duplicate'; readonly item: ParseItem; readonly statement: ClientStatement }
   | {
       readonly kind: 'malformed'
       readonly item: MalformedItem
@@ -52,10 +54,14 @@ export function resolveBatch(core: SessionCore, items: readonly BatchItem[]): St
   for (const item of items) {
     const step = resolve(core, item)
     steps.push(step)
-    if (step.kind === 'error' || step.kind === 'malformed') break
+    if (endsBatch(step)) break
   }
   return steps
 }
+
+/** The server fails here, and skips what follows. */
+const endsBatch = ({ kind }: Step): boolean =>
+  kind === 'error' || kind === 'malformed' || kind === 'duplicate'
 
 function resolve(core: SessionCore, item: BatchItem): Step {
   switch (item.kind) {
@@ -80,9 +86,8 @@ function resolve(core: SessionCore, item: BatchItem): Step {
 }
 
 function resolveParse(core: SessionCore, item: ParseItem): Step {
-  if (item.name !== '' && core.statements.get(item.name)) {
-    return { kind: 'error', error: engineError('SESSION_STATEMENT_EXISTS', { name: item.name }) }
-  }
+  const present = item.name === '' ? undefined : core.statements.get(item.name)
+  if (present) return { kind: 'duplicate', item, statement: present }
   const planned = core.access.planner.plan(item.text)
   if (core.access.listen && channelsOf(planned.statements).length > 0) {
     return resolveListen(core, item, silenceListen(planned))
@@ -174,7 +179,7 @@ const noPortal = (name: string): Step => ({
 export function onlyStatement(steps: Step[]): ClientStatement | undefined {
   let only: ClientStatement | undefined
   for (const step of steps) {
-    if (step.kind === 'error' || step.kind === 'malformed') return undefined
+    if (endsBatch(step)) return undefined
     if (!step.statement) continue
     if (only && only !== step.statement) return undefined
     only = step.statement

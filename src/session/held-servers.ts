@@ -217,6 +217,13 @@ export class HeldServers {
     for (const expectation of prelude.expectations) expectation.done?.()
   }
 
+  /** Whether `prelude` will have something to say: a Query, which takes the server's unnamed statement. */
+  needsPrelude(held: HeldServer, transaction: Transaction): boolean {
+    if (held.server.isUnsynced) return false
+    if (transaction.isExplicit && !held.joined) return true
+    return !transaction.isExplicit && held.server.settings !== transaction.settings
+  }
+
   /** What `held` must hear before the next request of the client. */
   prelude(held: HeldServer, transaction: Transaction): Prelude {
     const prelude = {

@@ -95,6 +95,7 @@ export function batchUnit(batch: PipelinedBatch, server: ServerConnection): Unit
   const describes = batch.describesStatement || batch.describePortal ? shared : undefined
   server.unnamed = undefined
   if (server.hasPrepared(shared)) {
+    server.traffic.preparedHits++
     const insertsParse = batch.parse !== undefined
     return { bytes: bytesOf(batch, undefined, shared.serverName), insertsParse, describes }
   }

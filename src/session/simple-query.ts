@@ -3,8 +3,10 @@
  * @see PostgreSQL documentation, "Simple Query"
  */
 import { type EngineError, engineError } from '../errors/engine-error.js'
+import type { Expectation } from '../executor/relay.js'
 import type { Plan, PlannedQuery, PlannedStatement } from '../plan/plan.js'
 import { queryFrame } from '../server/server-connection.js'
+import { afterRequest } from './after-request.js'
 import { emptyQueryFrame } from './answers.js'
 import { completedOf } from './apply-effects.js'
 import { parseFrame, syncFrame } from './batch.js'
@@ -24,7 +26,7 @@ import {
 import type { SessionCore } from './session-core.js'
 import type { ShardedRequests } from './sharded-requests.js'
 import { channelsOf, silenceListen } from './silent-listen.js'
-import { afterDiscardAll, errorOfOwnText, heardQuery } from './startup-resets.js'
+import { errorOfOwnText, heardQuery } from './startup-resets.js'
 
 /** Runs `text`; `frame` is its Query message, borrowed for the call. */
 export function runSimpleQuery(
@@ -187,36 +189,19 @@ function sendQuery(core: SessionCore, held: HeldServer, query: PlannedQuery, fra
   const { startup } = core.transaction
   const completed = query.statements.map((one) => completedOf(one, query.text, startup))
   core.running?.statements.push(...completed)
-  const only = query.statements.length === 1 ? query.statements[0] : undefined
   lendNames(core, held, query.statements)
   held.server.unnamed = undefined
-  const again = only?.effects.discard === 'all' ? afterDiscardAll(startup) : ''
-  if (again !== '') return sendAndRestore(core, held, frame, again)
   const heard = heardQuery(query, startup)
-  if (!heard) return core.send(held, [frame], [{ kind: 'query' }], 1)
-  const reworded = (error: Buffer) => errorOfOwnText(error, heard.edits)
-  core.send(held, [queryFrame(heard.text)], [{ kind: 'query', reworded }], 1)
-}
-
-/** DISCARD ALL goes back to the client's startup values: the server knows only its own, so they follow. */
-function sendAndRestore(
-  core: SessionCore,
-  held: HeldServer,
-  frame: Buffer,
-  startupSql: string,
-): void {
-  const restored = () => {
-    if (!core.running?.failed) held.server.settings = core.transaction.settings
+  const after = afterRequest(core, held, query.statements)
+  const expectation: Expectation = {
+    kind: 'query',
+    holdsReady: after.pieces.length > 0,
+    ...(heard ? { reworded: (error: Buffer) => errorOfOwnText(error, heard.edits) } : {}),
   }
-  core.send(
-    held,
-    [frame, queryFrame(startupSql)],
-    [
-      { kind: 'query', holdsReady: true },
-      { kind: 'query', skip: true, isLenient: true, done: restored },
-    ],
-    2,
-  )
+  const bytes = heard ? queryFrame(heard.text) : frame
+  if (after.pieces.length === 0) return core.send(held, [bytes], [expectation], 1)
+  const { pieces, expectations } = after
+  core.send(held, [bytes, ...pieces], [expectation, ...expectations], 1 + pieces.length)
 }
 
 /** hard-parts §5: a server says what is wrong with a text that the parser rejects; with several shards it only parses it. */

@@ -74,6 +74,7 @@ function queryEffects(survey: Survey, node: Node): EffectsInMaking {
   const effects = noEffects()
   effects.pins.push(...new Set(survey.pins))
   effects.taints = survey.taints
+  if (survey.unlocks) effects.unlocks = true
   if (survey.settings.length > 0) effects.settings = survey.settings
   if ('SelectStmt' in node && node.SelectStmt.intoClause) {
     const { rel } = node.SelectStmt.intoClause

@@ -22,6 +22,8 @@ export interface Survey {
   writes: boolean
   pins: PinReason[]
   settings: SettingEffect[]
+  /** Calls pg_advisory_unlock or its kin. */
+  unlocks: boolean
   /** set_config or setseed whose effect cannot be read. */
   taints: boolean
 }
@@ -69,6 +71,7 @@ function surveyCall(call: FuncCall, survey: Survey): void {
   if (schema !== undefined && schema !== 'pg_catalog') return
   if (clocks.has(name)) survey.usesClock = true
   if (sessionLocks.test(name)) survey.pins.push('advisory lock')
+  if (name.startsWith('pg_advisory_unlock')) survey.unlocks = true
   if (name === 'setseed') survey.taints = true
   if (name === 'set_config') {
     const effect = setConfig(call)
@@ -141,6 +144,7 @@ export function surveyStatement(node: Node): Survey {
     pins: [],
     settings: [],
     taints: false,
+    unlocks: false,
   }
   walkTree({ node }, (tag, body) => {
     surveyNode(tag, body, survey)

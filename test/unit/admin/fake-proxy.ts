@@ -2,7 +2,16 @@
 import type { ProxyControl } from '../../../src/admin/proxy-control.js'
 import type { ClientView, PoolView, ProxyView } from '../../../src/admin/proxy-view.js'
 
-const traffic = { transactions: 10, queries: 30, received: 1000, sent: 500, reads: 20, writes: 5 }
+const traffic = {
+  transactions: 10,
+  queries: 30,
+  received: 1000,
+  sent: 500,
+  reads: 20,
+  writes: 5,
+  preparedHits: 4,
+  preparedMisses: 2,
+}
 
 export const fakePool = (rest: Partial<PoolView> = {}): PoolView => ({
   worker: 0,

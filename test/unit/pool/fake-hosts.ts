@@ -63,7 +63,16 @@ export class FakeHosts {
       get isIdle() {
         return this.lost === undefined
       },
-      traffic: { transactions: 0, queries: 0, received: 0, sent: 0, reads: 0, writes: 0 },
+      traffic: {
+        transactions: 0,
+        queries: 0,
+        received: 0,
+        sent: 0,
+        reads: 0,
+        writes: 0,
+        preparedHits: 0,
+        preparedMisses: 0,
+      },
       async query(sql: string) {
         hosts.queries.push({ port, sql })
         if (hosts.silent.has(port))
