@@ -21,6 +21,7 @@ import {
   SCRAM_ITERATIONS,
   SCRAM_SALT_BYTES,
   type ScramVerifier,
+  scramKeys,
   scramKeysSync,
   sha256,
 } from './scram-verifier.js'
@@ -149,7 +150,23 @@ function verifiersOf(options: ScramServerOptions): ScramVerifier[] {
   })
 }
 
-const saltOf = (options: ScramServerOptions): Buffer =>
+/**
+ * Derives the keys of a user's passwords before anybody asks: the first login would else take longer than that of a
+ * stranger, which tells names apart.
+ */
+export async function prepareScramKeys(
+  options: Pick<ScramServerOptions, 'user' | 'secrets' | 'saltSecret'>,
+): Promise<void> {
+  const verifiers = options.secrets.map(parseScramVerifier)
+  const stored = verifiers.find((one) => one !== undefined)
+  const salt = stored?.salt ?? saltOf(options)
+  const iterations = stored?.iterations ?? SCRAM_ITERATIONS
+  for (const [n, secret] of options.secrets.entries()) {
+    if (!verifiers[n]) await scramKeys(secret, salt, iterations)
+  }
+}
+
+const saltOf = (options: Pick<ScramServerOptions, 'user' | 'saltSecret'>): Buffer =>
   hmac(options.saltSecret ?? processSecret, `salt ${options.user}`).subarray(0, SCRAM_SALT_BYTES)
 
 function mockVerifier(options: ScramServerOptions): ScramVerifier {

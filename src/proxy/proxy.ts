@@ -27,6 +27,7 @@ import { DatabaseKnowledge, type KnowledgeSources } from './knowledge.js'
 import { ListenHubs } from './listen-hubs.js'
 import { drainMoved, prepareAll } from './move-shards.js'
 import { openListeners } from './open-listeners.js'
+import { prepareLogins } from './prepare-logins.js'
 import { makeEnvironment } from './session-environment.js'
 import { checkShards } from './start-checks.js'
 import { TwoPhaseCommits } from './two-phase-commits.js'
@@ -335,6 +336,7 @@ class RunningProxy implements ServingProxy {
   }
 
   async #learn(): Promise<void> {
+    void prepareLogins(this.#inForce.config, this.#options.fleet?.saltSecret)
     const { knowledge } = this.#inForce
     await Promise.all([
       checkShards(this.#pools, knowledge, this.#options),

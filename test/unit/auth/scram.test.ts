@@ -3,7 +3,11 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { saslprep } from '../../../src/auth/saslprep.js'
 import { ScramClient } from '../../../src/auth/scram-client.js'
-import { ScramServer, type ScramServerOptions } from '../../../src/auth/scram-server.js'
+import {
+  prepareScramKeys,
+  ScramServer,
+  type ScramServerOptions,
+} from '../../../src/auth/scram-server.js'
 import {
   formatScramVerifier,
   makeScramVerifier,
@@ -219,5 +223,43 @@ describe('the exchange', () => {
     expect(() => client.finish(text('v=AAAA'))).toThrow('did not prove')
     expect(() => client.finish(text('e=other-error'))).toThrow('other-error')
     expect(client.finished).toBe(false)
+  })
+})
+
+describe('keys instead of a password', () => {
+  it('that a client has shown log in by the same verifier, and by no other', async () => {
+    const verifier = makeScramVerifier('secret')
+    const server = new ScramServer({ user: 'u', secrets: [verifier] })
+    const client = new ScramClient('secret')
+    expect(server.proved).toBeUndefined()
+    server.final(await client.continue(server.first(client.first())))
+    const keys = server.proved
+    expect(keys).toBeDefined()
+    if (!keys) return
+    const again = await login(new ScramClient(keys), { user: 'u', secrets: [verifier] })
+    expect(again.finished).toBe(true)
+    await expect(
+      login(new ScramClient(keys), { user: 'u', secrets: [makeScramVerifier('secret')] }),
+    ).rejects.toMatchObject({ code: 'AUTH_KEYS_FOREIGN' })
+  })
+
+  it('are not shown by a proof that is wrong', async () => {
+    const server = new ScramServer({ user: 'u', secrets: [makeScramVerifier('secret')] })
+    const client = new ScramClient('wrong')
+    const final = await client.continue(server.first(client.first()))
+    expect(() => server.final(final)).toThrow(/password authentication failed/)
+    expect(server.proved).toBeUndefined()
+  })
+
+  it('of passwords that were prepared make the first login no slower than that of a stranger', async () => {
+    const options = { user: 'prepared', secrets: ['a password of nobody else'] }
+    await prepareScramKeys(options)
+    const timed = (make: ScramServerOptions) => {
+      const from = performance.now()
+      new ScramServer(make)
+      return performance.now() - from
+    }
+    const unprepared = timed({ user: 'another', secrets: ['a password of nobody else'] })
+    expect(timed(options)).toBeLessThan(unprepared / 2)
   })
 })
