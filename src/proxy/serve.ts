@@ -3,10 +3,13 @@
  * 0 drained, 1 forced.
  */
 import { rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { systemClock } from '../base/clock.js'
 import { type Log, type LogLevel, openLog } from '../base/log.js'
 import { loadConfig } from '../config/load-config.js'
 import type { LoadedConfig, LoadOptions } from '../config/loaded-config.js'
 import { engineError } from '../errors/engine-error.js'
+import { watchCore } from './core-watch.js'
 import type { ServingProxy } from './proxy.js'
 import { startServing } from './start-serving.js'
 
@@ -49,7 +52,17 @@ export async function serve(
     throw error
   }
   options.announce(`listening on ${proxy.host}:${proxy.port}`)
+  const unwatch = watchCore({
+    clock: systemClock,
+    log,
+    cpuMs: () => {
+      const { user, system } = process.cpuUsage()
+      return (user + system) / 1000
+    },
+    cores: availableParallelism(),
+  })
   const isDrained = await proxy.ended
+  unwatch()
   signals.close()
   if (options.pidFile !== undefined) rmSync(options.pidFile, { force: true })
   return isDrained ? 0 : 1

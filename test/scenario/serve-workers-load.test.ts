@@ -1,0 +1,167 @@
+/** Usual work through several workers: recorded conversations, pgbench, a schema that changes; and what one process can do. */
+import { spawn, spawnSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type pg from 'pg'
+import { describe, expect, it } from 'vitest'
+import { projectRoot, runCliJson } from '../support/run-cli.js'
+import { type Served, startServe } from '../support/serve.js'
+import { bySize } from '../support/test-size.js'
+import { findTool, isMissing } from '../support/tools.js'
+import { usePostgres } from '../support/use-postgres.js'
+import { waitFor } from '../support/wait-for.js'
+import {
+  askConsole,
+  cpuMsOf,
+  endAll,
+  openClient,
+  startWorkers,
+  workerOf,
+} from '../support/workers.js'
+
+const postgres = usePostgres({ version: 15, own: true })
+const server = () => ({ host: '127.0.0.1', port: postgres().servers[0]?.port ?? 0 })
+
+/** Its output; fails with it when it ends in an error. */
+function pgbench(port: number, database: string, args: readonly string[]): Promise<string> {
+  const child = spawn(findTool('pgbench') ?? 'pgbench', [
+    ...['-h', '127.0.0.1', '-p', String(port), '-U', 'postgres'],
+    ...args,
+    database,
+  ])
+  let output = ''
+  const keep = (chunk: Buffer) => {
+    output += chunk.toString()
+  }
+  child.stdout.on('data', keep)
+  child.stderr.on('data', keep)
+  return new Promise((resolve, reject) => {
+    child.once('close', (code) => (code === 0 ? resolve(output) : reject(new Error(output))))
+  })
+}
+
+it('recorded conversations end with a pool of four and two workers as with one process', async () => {
+  const folder = join(projectRoot, 'fixtures/wire/proto')
+  const files = readdirSync(folder).filter((name) => name.endsWith('.json'))
+  const play = async (workers: number) => {
+    const served = await startServe({
+      shards: [{ ...server(), database: 'postgres' }],
+      // The conversations name user and database postgres.
+      database: 'postgres',
+      general: ['default_pool_size = 4'],
+      args: ['--workers', String(workers)],
+    })
+    const { stdout } = spawnSync(
+      process.execPath,
+      [
+        join(projectRoot, 'fixtures/wire/play-wire.mjs'),
+        ...['--port', String(served.port), '--direct-port', String(server().port)],
+        ...files.map((name) => join(folder, name)),
+      ],
+      { encoding: 'utf8' },
+    )
+    await served.program.stop()
+    return stdout
+  }
+  const alone = await play(1)
+  expect(Number(/(\d+) passed/.exec(alone)?.[1])).toBeGreaterThanOrEqual(files.length - 2)
+  expect(await play(2)).toBe(alone)
+})
+
+it('B12: a server goes back when its transaction ends, and serves the next client', async () => {
+  const served = await startWorkers(postgres(), undefined, ['default_pool_size = 1'])
+  const clients = [await openClient(served), await openClient(served)]
+  const pids = []
+  for (let turn = 0; turn < 6; turn++) {
+    const { rows } = await clients[turn % 2]!.query(
+      'BEGIN; SELECT pg_backend_pid() AS pid; COMMIT',
+    ).then((results) => (results as unknown as pg.QueryResult[])[1]!)
+    pids.push(rows[0].pid)
+  }
+  expect(new Set(pids).size).toBe(1)
+  await endAll(clients)
+  await served.program.stop()
+})
+
+describe.skipIf(isMissing('pgbench'))('pgbench', () => {
+  it('fails nothing through two workers, in any protocol', async () => {
+    await pgbench(server().port, postgres().database, ['-i', '-q', '-s', '1'])
+    const served = await startWorkers(postgres(), 2, ['default_pool_size = 8'])
+    const seconds = bySize(1, 10)
+    for (const how of [
+      ['-M', 'simple'],
+      ['-M', 'extended'],
+      ['-S', '-M', 'prepared', '-j', '8'],
+    ]) {
+      const output = await pgbench(served.port, 'app', [
+        '-n',
+        '-c',
+        '8',
+        '-T',
+        String(seconds),
+        ...how,
+      ])
+      expect(output).toMatch(/number of failed transactions: 0 /)
+      expect(Number(/actually processed: (\d+)/.exec(output)?.[1])).toBeGreaterThan(0)
+    }
+    const errors = await askConsole(served, 'SHOW POOLS')
+    expect(errors.map((row) => row['errors'])).toEqual(['0', '0'])
+    // Both have worked.
+    for (const row of await askConsole(served, 'SHOW STATS'))
+      expect(Number(row['total_query_count'])).toBeGreaterThan(0)
+    await served.program.stop()
+  })
+
+  it('B1, B2: one process under load uses one core at most, however many there are', async () => {
+    const served = await startWorkers(postgres(), undefined, ['default_pool_size = 8'])
+    const before = cpuMsOf(served.program.pid)
+    const begun = performance.now()
+    await pgbench(served.port, 'app', ['-n', '-S', '-c', '8', '-T', String(bySize(1, 5))])
+    const share = (cpuMsOf(served.program.pid) - before) / (performance.now() - begun)
+    // Collecting garbage and compiling have threads of their own.
+    expect(share).toBeLessThan(1.35)
+    await served.program.stop()
+  })
+
+  it('B30: bench shows what the proxy costs beside the same server without it', async () => {
+    const { database } = postgres()
+    const served = await startServe({ shards: [{ ...server(), database }], database })
+    const hosts = `host=127.0.0.1,127.0.0.1 port=${server().port},${served.port} user=postgres dbname=${database} load_balance_hosts=random`
+    const report = await runCliJson<{ nodes: { tps: number; transactions: number }[] }>([
+      ...['bench', 'run', '-n', '-S', '-c', '8', '-t', String(bySize(50, 500)), '--seed', '1'],
+      hosts,
+    ])
+    expect(report.nodes).toHaveLength(2)
+    for (const node of report.nodes) expect(node.tps).toBeGreaterThan(0)
+    await served.program.stop()
+  })
+})
+
+it('a statement that changes the schema in one worker is known to the others', async () => {
+  const second = await postgres().createDatabase()
+  const { database } = postgres()
+  const served: Served = await startServe({
+    shards: [
+      { ...server(), database },
+      { ...server(), database: second },
+    ],
+    general: ['default_pool_size = 4'],
+    tables:
+      '[[sharded_tables]]\ndatabase = "app"\nname = "born"\ncolumn = "id"\ndata_type = "bigint"\n',
+    args: ['--workers', '2'],
+  })
+  const clients = await Promise.all([1, 2, 3, 4].map(() => openClient(served)))
+  const owners = await Promise.all(clients.map((client) => workerOf(served, client)))
+  const maker = clients[owners.indexOf(0)]!
+  const reader = clients[owners.indexOf(1)]!
+  await expect(reader.query('INSERT INTO born VALUES (1)')).rejects.toThrow()
+  for (const shard of [0, 1])
+    await maker.query(`/* pgshard_shard: ${shard} */ CREATE TABLE born (id bigint PRIMARY KEY)`)
+  // The catalogue is read again a moment later, by each worker.
+  await waitFor(async () => (await reader.query('INSERT INTO born VALUES (1)')).rowCount === 1)
+  expect((await maker.query('SELECT count(*)::int AS n FROM born WHERE id = 1')).rows).toEqual([
+    { n: 1 },
+  ])
+  await endAll(clients)
+  await served.program.stop()
+})
