@@ -19,6 +19,7 @@ import { placeDefault } from '../sharding/default-key.js'
 import { makeShardMap, type ShardMap } from '../sharding/shard-map.js'
 import type { ShardingConfig } from '../sharding/sharded-table.js'
 import { withPrimary } from './ask-primary.js'
+import { fingerprintSql, SchemaWatch } from './schema-watch.js'
 
 /** Rows of a statement, as text. */
 export type AskShard = (sql: string) => Promise<readonly (readonly (string | null)[])[]>
@@ -57,6 +58,7 @@ export class DatabaseKnowledge {
   /** Readings that were asked for, and which of them the newest reading answers. */
   #asked = 0
   #seen = -1
+  readonly #watch: SchemaWatch
   #failure = 'it was not read'
   #running: Promise<void> | undefined
   #again = false
@@ -74,6 +76,11 @@ export class DatabaseKnowledge {
     this.#pools = pools
     this.#sources = sources
     this.planner = new LivePlanner(this)
+    this.#watch = new SchemaWatch({
+      clock: sources.clock,
+      look: () => this.#fingerprint(),
+      changed: () => void this.refresh(),
+    })
     this.copyTarget = (table, searchPath) => this.#copyTarget(table, searchPath)
   }
 
@@ -85,9 +92,9 @@ export class DatabaseKnowledge {
     return this.#generation
   }
 
-  /** False from a change of the schema until it has been read. */
+  /** False from a change of the schema until it has been read, and when it was not looked at for some seconds. */
   get isCurrent(): boolean {
-    return this.#seen === this.#asked
+    return this.#seen === this.#asked && this.#watch.isFresh
   }
 
   /** The planner in force. @throws PROXY_NOT_READY */
@@ -213,7 +220,18 @@ export class DatabaseKnowledge {
     const pools = this.#pools()
     if (!pools) throw engineError('PROXY_NO_DATABASE', { database: this.name })
     const { openServer } = this.#sources
-    return withPrimary(pools, shard, openServer, (server) => this.#catalogOf(server))
+    return withPrimary(pools, shard, openServer, async (server) => {
+      const fingerprint = await fingerprintOf(server)
+      const catalog = await this.#catalogOf(server)
+      if (shard === 0) this.#watch.note(fingerprint)
+      return catalog
+    })
+  }
+
+  async #fingerprint(): Promise<string> {
+    const pools = this.#pools()
+    if (!pools || this.#isClosed) throw engineError('PROXY_NO_DATABASE', { database: this.name })
+    return withPrimary(pools, 0, this.#sources.openServer, fingerprintOf)
   }
 
   #catalogOf(server: ServerConnection): Promise<Catalog> {
@@ -250,6 +268,9 @@ export class DatabaseKnowledge {
     return { kind: 'sharded', columns, keyColumn: kind.table.column, placer, placesDefault }
   }
 }
+
+const fingerprintOf = async (server: ServerConnection): Promise<string> =>
+  (await server.query(fingerprintSql)).at(-1)?.rows[0]?.[0] ?? ''
 
 /** Asks the planner in force at each call. */
 class LivePlanner implements QueryPlanner {

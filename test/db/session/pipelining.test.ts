@@ -109,6 +109,15 @@ describe('pipelining', () => {
     expect(await isPipelined(sql)).toBe(false)
   })
 
+  it('notices what changes past the proxy', async () => {
+    await postgres().query('create table late as select * from free')
+    await waitFor(() => isPipelined('select v from late where id = 1'), { deadlineMs: 40_000 })
+    const asleep = 'select id, upper(v) as v from free where pg_sleep(0) is not null'
+    await postgres().query(`create or replace view plain_view as ${asleep}`)
+    const isAlone = async () => !(await isPipelined('select v from plain_view where id = 5'))
+    await waitFor(isAlone, { deadlineMs: 40_000 })
+  })
+
   it('runs DML once each beside a head that waits', async () => {
     await postgres().query('truncate counted')
     const clients = await Promise.all(Array.from({ length: 5 }, () => served.connect()))
