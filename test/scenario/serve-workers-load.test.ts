@@ -42,7 +42,8 @@ function pgbench(port: number, database: string, args: readonly string[]): Promi
 
 it('recorded conversations end with a pool of four and two workers as with one process', async () => {
   const folder = join(projectRoot, 'fixtures/wire/proto')
-  const files = readdirSync(folder).filter((name) => name.endsWith('.json'))
+  const all = readdirSync(folder).filter((name) => name.endsWith('.json'))
+  const files = all.slice(0, bySize(6, all.length))
   const play = async (workers: number) => {
     const served = await startServe({
       shards: [{ ...server(), database: 'postgres' }],
