@@ -25,7 +25,7 @@ import type { CopyEffect } from '../plan/effects.js'
 import type { KeyPlacer } from '../sharding/key-placer.js'
 import { parseCopyOptions } from './copy-options.js'
 import { contextLine, LineMap, withContextLine } from './line-map.js'
-import { makeRowRouter, type OnBatch, type RowRouter } from './row-router.js'
+import { makeRowRouter, type OnBatch, type RowRouter, type RowRouterOptions } from './row-router.js'
 
 export interface CopyInTarget {
   readonly effect: CopyEffect
@@ -36,6 +36,8 @@ export interface CopyInTarget {
   readonly shardCount: number
   /** Absent: a reference table. */
   readonly placer?: KeyPlacer
+  /** Of rows that leave the key to its default. */
+  readonly placesDefault?: RowRouterOptions['placesDefault']
   /** client_encoding of the session; UTF8 when absent. */
   readonly clientEncoding?: string
   /** Major version of the servers: `\.` means something else from 18 on. */
@@ -85,6 +87,7 @@ export class CopyInRouter {
       },
       onRow: (shard, _, line, lines) => this.#lines[shard]?.take(line, lines),
       ...(placer === undefined ? {} : { placer }),
+      ...(target.placesDefault === undefined ? {} : { placesDefault: target.placesDefault }),
     })
   }
 

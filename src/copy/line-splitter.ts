@@ -5,7 +5,7 @@
  * Follows CopyReadLineText in PostgreSQL's `src/backend/commands/copyfromparse.c`.
  */
 import type { ErrorCode } from '../errors/catalogue.js'
-import { type EngineError, engineError, withWhere } from '../errors/engine-error.js'
+import { type EngineError, engineError, isEngineError, withWhere } from '../errors/engine-error.js'
 import type { CopyOptions } from './copy-options.js'
 import {
   type CopyLayout,
@@ -175,15 +175,18 @@ export abstract class LineSplitter implements RowSplitter {
     try {
       return this.scan(bytes, rowStart, at, eof)
     } catch (error) {
-      throw this.#invalidBytes(bytes, rowStart) ?? error
+      throw this.#invalidBytes(bytes, rowStart, error) ?? error
     }
   }
 
   /** PostgreSQL looks at the encoding first, as far as it reads. */
-  #invalidBytes(bytes: Buffer, rowStart: number): EngineError | undefined {
+  #invalidBytes(bytes: Buffer, rowStart: number, error: unknown): EngineError | undefined {
     const encoding = this.options.encoding ?? this.layout.encoding
     if (encoding !== undefined && !isUtf8Name(encoding)) return undefined
-    const invalid = invalidUtf8(bytes.subarray(rowStart), this.contentEnd - rowStart)
+    const isMarker = isEngineError(error) && error.code.startsWith('COPY_END_MARKER')
+    const lookahead = (isMarker ? 2 : 0) + (this.lineEnd === 'crlf' ? 2 : 1)
+    const until = Math.max(0, this.contentEnd - rowStart) + lookahead
+    const invalid = invalidUtf8(bytes.subarray(rowStart), Math.min(until, bytes.length - rowStart))
     if (invalid === undefined) return undefined
     const where = copyWhere(this.layout.table, this.line + 1 + this.innerLines)
     return engineError('COPY_INVALID_BYTES', { bytes: invalid }, { where })

@@ -5,6 +5,7 @@
  */
 import { type EngineError, engineError, isEngineError, withWhere } from '../errors/engine-error.js'
 import type { KeyPlacer } from '../sharding/key-placer.js'
+import type { ShardId } from '../sharding/shard-set.js'
 import type { CopyOptions } from './copy-options.js'
 import {
   type CopyLayout,
@@ -35,6 +36,8 @@ export interface RowRouterOptions {
   readonly shardCount: number
   /** Absent: a reference table, every row goes to every shard. */
   readonly placer?: KeyPlacer
+  /** Where a row belongs that leaves the key to its default, or whose data has no such column; undefined: nobody knows. */
+  readonly placesDefault?: (() => ShardId | undefined) | undefined
   readonly onBatch: OnBatch
   /** Rows only: neither header, signature nor trailer is given out. */
   readonly isBare?: boolean
@@ -82,7 +85,7 @@ export class RowRouter implements RowSink {
 
   constructor(options: RowRouterOptions) {
     const { layout, placer, shardCount } = options
-    if (placer !== undefined && layout.keyIndex === undefined)
+    if (placer !== undefined && layout.keyIndex === undefined && !knowsDefault(options))
       throw engineError('COPY_KEY_ABSENT', { table: layout.table })
     this.#options = options
     this.#placer = placer
@@ -151,7 +154,9 @@ export class RowRouter implements RowSink {
     if (this.#options.onBad !== undefined) return this.#reject(error, bytes, start, end, line)
     this.rows++
     this.#take(0, bytes, start, end, line, line - this.#lastLine)
-    throw error
+    this.#lastLine = line
+    // ON_ERROR ignore: a server skips the row when a column before the key is at fault, and else says what we would.
+    if (!this.#skipsBadKeys || error.code !== 'COPY_MISSING_DATA') throw error
   }
 
   /** For the splitter. */
@@ -241,7 +246,9 @@ export class RowRouter implements RowSink {
           ? placer.ofBinary(key.bytes, key.start, key.end)
           : placer.ofText(key.bytes, key.start, key.end)
       if (key.kind === 'null') return placer.ofNull()
-      throw engineError('COPY_KEY_DEFAULT')
+      const shard = this.#options.placesDefault?.()
+      if (shard === undefined) throw engineError('COPY_KEY_DEFAULT')
+      return shard
     } catch (error) {
       return this.#misplaced(error, key, bytes, start, end)
     }
@@ -331,6 +338,15 @@ export class RowRouter implements RowSink {
       this.bytesPerShard[shard] = (this.bytesPerShard[shard] as number) + bytes.length
       onBatch(shard, bytes, rows)
     }
+  }
+}
+
+/** True, too, when the default is a value that lies on no shard: its rows will say so. */
+function knowsDefault({ placesDefault }: RowRouterOptions): boolean {
+  try {
+    return placesDefault?.() !== undefined
+  } catch {
+    return true
   }
 }
 

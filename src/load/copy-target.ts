@@ -11,6 +11,9 @@ export interface CopyColumn {
   readonly typeOid: number
   /** Type modifier: length, precision; −1 for none. */
   readonly modifier: number
+  /** Text of the default expression. */
+  readonly default?: string
+  readonly identity: boolean
 }
 
 export interface CopyTable {
@@ -24,12 +27,14 @@ export interface CopyTable {
 const columnsSql = `
   select n.nspname, c.relname, a.attname, pg_catalog.format_type(b.oid, null) as type, b.oid as type_oid,
          case t.typtype when 'd' then t.typtypmod else a.atttypmod end as modifier,
+         pg_catalog.pg_get_expr(d.adbin, d.adrelid) as default_text, a.attidentity as identity,
          pg_catalog.current_setting('server_version_num') as version
     from pg_catalog.pg_class c
     join pg_catalog.pg_namespace n on n.oid = c.relnamespace
     join pg_catalog.pg_attribute a on a.attrelid = c.oid
     join pg_catalog.pg_type t on t.oid = a.atttypid
     join pg_catalog.pg_type b on b.oid = case t.typtype when 'd' then t.typbasetype else t.oid end
+    left join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
    where c.oid = pg_catalog.to_regclass($1) and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
    order by a.attnum`
 
@@ -50,6 +55,8 @@ export async function readCopyTable(
       type: row['type'] ?? '',
       typeOid: Number(row['type_oid']),
       modifier: Number(row['modifier']),
+      identity: (row['identity'] ?? '') !== '',
+      ...(row['default_text'] == null ? {} : { default: row['default_text'] }),
     })),
     serverMajor: Math.floor(Number(first['version']) / 10_000),
   }

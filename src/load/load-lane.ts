@@ -11,7 +11,7 @@ import { checkColumns, copySql } from './copy-target.js'
 import type { LaneOptions } from './lane-options.js'
 import { nothingChanged, placeOwnError, placeServerError, serverLine } from './load-failure.js'
 import { type CopyInput, readChunks } from './open-input.js'
-import { columnsOf, layoutOf } from './part-data.js'
+import { columnsOf, layoutOf, placesDefault } from './part-data.js'
 import type { CopyEnd, ShardWriters } from './shard-writers.js'
 
 /** Counts of one lane; by index of the shard. */
@@ -96,6 +96,7 @@ function openRouter(
     layout,
     shardCount,
     ...(placer === undefined ? {} : { placer }),
+    placesDefault: () => placesDefault(lane),
     onHeader: (line) => {
       for (const map of lines) map.take(line, line)
     },

@@ -12,6 +12,7 @@ import type { Checkpoints, PartState } from './checkpoints.js'
 import type { JobPart } from './copy-job.js'
 import type { LaneOptions } from './lane-options.js'
 import { placeOwnError, placeServerError, serverLine } from './load-failure.js'
+import { placesDefault } from './part-data.js'
 import type { Reject, RejectFile } from './reject-file.js'
 import { SeenBytes } from './seen-bytes.js'
 
@@ -105,6 +106,7 @@ export class PartLoad {
       shardCount: lane.shardCount,
       isBare: true,
       ...(lane.placer === undefined ? {} : { placer: lane.placer }),
+      placesDefault: () => placesDefault(lane),
       ...(isBehind ? { skip: state.lastRow } : {}),
       ...(rejects === undefined ? {} : { onBad: (...bad) => this.#rejectUnplaced(...bad) }),
       onRow: (shard, length, line, lines) =>

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs'
 import type { CopyLayout } from '../copy/copy-row.js'
 import { firstLines } from '../copy/first-lines.js'
 import { engineError } from '../errors/engine-error.js'
+import { placeDefault } from '../sharding/default-key.js'
 import type { Framing } from './batch-shard.js'
 import type { JobPart } from './copy-job.js'
 import { checkColumns, copySql } from './copy-target.js'
@@ -89,6 +90,12 @@ export async function columnsOf(
   if (header === undefined || header.length === 0)
     throw engineError('COPY_HEADER_EMPTY', { name: input.name })
   return { columns: readHeader(lane.options, header, input.name), chunks: rest }
+}
+
+/** Where rows belong that leave the key to its default. */
+export function placesDefault({ placer, table }: LaneOptions): number | undefined {
+  const key = table.columns.find(({ name }) => name === placer?.table.column)
+  return key === undefined || placer === undefined ? undefined : placeDefault(key, placer)
 }
 
 export function layoutOf(lane: LaneOptions, columns: readonly string[]): CopyLayout {

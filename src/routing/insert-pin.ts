@@ -1,6 +1,7 @@
 /** Where the rows of an INSERT go: the key's value in each row, or what a SELECT puts there. */
 import type { CatalogColumn } from '../catalog/catalog.js'
 import { engineError } from '../errors/engine-error.js'
+import { placeDefault } from '../sharding/default-key.js'
 import type { KeyPlacer } from '../sharding/key-placer.js'
 import { allShards, noShard, oneShard, uniteShards } from '../sharding/shard-set.js'
 import type { ShardedTable } from '../sharding/sharded-table.js'
@@ -26,17 +27,13 @@ function keyPosition(
   return target.relation?.columns.findIndex((column) => column.name === table.column)
 }
 
-const constantDefault = /^(?:'((?:[^']|'')*)'(?:::[\w ]+)?|(-?\d+))$/
-
 /** A key left out takes its default: NULL, or a constant that we can read; else nobody knows the shard. */
 function ofDefault(table: ShardedTable, target: Resolved, placer: KeyPlacer): ShardsOf {
   const column = target.relation?.columns.find((one) => one.name === table.column)
-  const constant = column?.default === undefined ? undefined : constantDefault.exec(column.default)
   return () => {
-    if (!column || column.identity || column.generated) throw missing(table, target.use.name)
-    if (column.default === undefined) return oneShard(placer.ofNull())
-    if (!constant) throw missing(table, target.use.name)
-    return oneShard(placer.ofString(constant[1]?.replaceAll("''", "'") ?? constant[2]!))
+    const shard = column && placeDefault(column, placer)
+    if (shard === undefined) throw missing(table, target.use.name)
+    return oneShard(shard)
   }
 }
 

@@ -105,7 +105,7 @@ export class CopyToShards implements CopyIn {
 
   #makeRouter(copy: ShardedCopy, target: CopyTarget): CopyInRouter {
     const effect = copy.statement.effects.copy
-    const encoding = this.#core.transaction.settings.values.get('client_encoding')
+    const encoding = this.#core.transaction.effective.values.get('client_encoding')
     const server = this.#helds[0]?.server
     return new CopyInRouter({
       effect: effect as NonNullable<typeof effect>,
@@ -113,6 +113,7 @@ export class CopyToShards implements CopyIn {
       columns: effect?.columns ?? target.columns,
       shardCount: this.#core.access.planner.shardCount,
       ...(target.placer === undefined ? {} : { placer: target.placer }),
+      ...(target.placesDefault === undefined ? {} : { placesDefault: target.placesDefault }),
       ...(encoding === undefined ? {} : { clientEncoding: unquote(encoding) }),
       serverMajor: Math.floor((server?.serverVersion ?? 150_000) / 10_000),
       onBatch: (number, bytes) => this.#batch(number, bytes),

@@ -109,10 +109,20 @@ export interface CopyTarget {
   readonly columns: readonly string[]
   readonly keyColumn?: string
   readonly placer?: import('../sharding/key-placer.js').KeyPlacer
+  /** Where a row belongs that leaves the key to its default; undefined: nobody knows. */
+  readonly placesDefault?: () => number | undefined
   readonly shard?: number
 }
 
+/** Looks at each Query and Parse of one client before it runs. */
+export interface RequestWatch {
+  /** `bytes`: of the whole message. @throws SESSION_STATEMENT_SIZE */
+  statement(text: () => string, bytes: number): void
+}
+
 export interface SessionEnvironment {
+  /** Absent, or nothing given: nobody looks. */
+  readonly watchRequests?: (user: string, database: string) => RequestWatch | undefined
   readonly clock: Clock
   readonly log: Log
   /** Milliseconds for the whole login. */

@@ -269,17 +269,20 @@ const isUnplaceable = ({ error }: Outcome): boolean =>
 
 /**
  * With ON_ERROR a CONTEXT may speak of a column of the last row that was skipped, which another shard has had. Bytes that are
- * no character are named with those that follow, and another row may follow on a shard.
+ * no character are named with those that follow, and found where the server reads, which may be another line of the row, or
+ * the line before it: rows of other shards do not stand between.
  */
 function ofServe(outcome: Outcome, one: CopyCase): object {
   const { error } = outcome
   if (error === undefined) return outcome
-  const message =
-    error.code === '22021' ? error.message.replace(/(0x..)( 0x..)+/, '$1') : error.message
+  if (error.code === '22021') return { ...outcome, error: error.code }
   const where = 'on_error' in one.options ? contextLine(error.where) : error.where
-  return { ...outcome, error: { ...error, message, where } }
+  return { ...outcome, error: { ...error, where } }
 }
 
 /** copy-shard names the file beside the line. */
-const ofEngine = ({ error, rows, tag }: Outcome) =>
-  error === undefined ? { rows, tag } : { rows, code: error.code, line: contextLine(error.where) }
+function ofEngine({ error, rows, tag }: Outcome): object {
+  if (error === undefined) return { rows, tag }
+  const line = error.code === '22021' ? undefined : contextLine(error.where)
+  return { rows, code: error.code, line }
+}
