@@ -12,7 +12,7 @@ import { usePostgres } from '../../support/use-postgres.js'
 
 /** A place where the work can be done. */
 export interface Target {
-  readonly name: 'direct' | 'pool of 2' | 'pool of 4'
+  readonly name: 'direct' | `pool of ${number}`
   readonly host: string
   readonly port: number
   readonly database: string
