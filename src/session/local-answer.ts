@@ -87,7 +87,7 @@ function answerShow(core: SessionCore, sql: string): LocalAnswer | undefined {
     }
   }
   if (!HINT.test(name)) return undefined
-  const value = core.transaction.settings.values.get(name)
+  const value = core.transaction.effective.values.get(name)
   return { tag: 'SHOW', rows: textTableFrames(name, [value === undefined ? '' : unquote(value)]) }
 }
 

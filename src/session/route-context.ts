@@ -4,7 +4,7 @@ import { rawSettingText, type Settings } from '../server/settings.js'
 import { unquote } from './sql-literal.js'
 
 interface Routed {
-  readonly transaction: { readonly settings: Settings }
+  readonly transaction: { readonly effective: Settings }
   readonly held: { readonly temporary: ReadonlyMap<string, number> }
   readonly access: { readonly defaultSearchPath: readonly string[] }
 }
@@ -12,7 +12,7 @@ interface Routed {
 const known = new WeakMap<Settings, Omit<RouteContext, 'parameterTypes' | 'temporary'>>()
 
 export function routeContextOf(core: Routed, parameterTypes?: readonly number[]): RouteContext {
-  const { settings } = core.transaction
+  const settings = core.transaction.effective
   let context = known.get(settings)
   if (!context) {
     context = {
