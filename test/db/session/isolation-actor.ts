@@ -51,8 +51,11 @@ export class Actor {
   run(isOver: () => boolean): Promise<void> {
     return this.#asClient(async () => {
       do {
-        for (const deed of shuffledDeck(this.#random)) await this.#play(deed)
-      } while (!isOver() && this.faults.length === 0)
+        for (const deed of shuffledDeck(this.#random)) {
+          if (this.faults.length > 0) return
+          await this.#play(deed)
+        }
+      } while (!isOver())
     })
   }
 
@@ -377,7 +380,6 @@ export class Actor {
   async _statementTimeout(): Promise<void> {
     const inside = this.#turn % 2 === 0
     if (inside) await this.#rows('begin')
-    if (inside) await this.#rows(`select '${this.tag}'`)
     await this.#rows(`set ${inside ? 'local ' : ''}statement_timeout to 30`)
     const [answer = []] = await this.#ask(this.#requestOf('select pg_sleep(10)'))
     const failure = answer.find(({ tag }) => tag === 'E')
