@@ -3,6 +3,7 @@
  * or by what the servers keep of them (auth_query). Their pools are made at the login and dropped when nobody uses them.
  */
 import type { Clock } from '../base/clock.js'
+import { bareUser } from '../config/bare-user.js'
 import type { LoadedConfig, User } from '../config/loaded-config.js'
 import { engineError, isEngineError, toEngineError } from '../errors/engine-error.js'
 import type { OpenServer, PoolDefinition } from '../pool/definition.js'
@@ -163,23 +164,5 @@ function mayStay(config: LoadedConfig, user: string, database: string): boolean 
 }
 
 /** Its entry, or what an entry with nothing but a name would give. */
-function userOf({ config, users }: InForce, name: string, database: string): User {
-  const { general } = config
-  return (
-    users.find(name, database) ?? {
-      name,
-      databases: [database],
-      passwords: [],
-      authType: general.authType,
-      clientCertificateRequired: general.tlsClientCaCertificate !== undefined,
-      serverAuth: 'password',
-      vaultRefreshPercent: 80,
-      replicationMode: false,
-      schemaAdmin: false,
-      crossShardDisabled: general.crossShardDisabled,
-      ...(general.crossShardWrites === undefined
-        ? {}
-        : { crossShardWrites: general.crossShardWrites }),
-    }
-  )
-}
+const userOf = ({ config, users }: InForce, name: string, database: string): User =>
+  users.find(name, database) ?? bareUser(config.general, name, database)

@@ -150,12 +150,6 @@ export const poolErrors = {
     hint: 'the proxy reads it again every few seconds; see to it that shard 0 can be reached',
     retry: 'safe',
   },
-  PROXY_NOT_YET: {
-    sqlstate: '0A000',
-    message: '{what} is not available yet',
-    hint: 'take it out of the configuration; docs/limits.md lists what comes later',
-    exit: 3,
-  },
   PROXY_PID_FILE: {
     sqlstate: '58030',
     message: 'could not write pid file "{path}": {reason}',
