@@ -373,8 +373,7 @@ export class Actor {
     const starved = quick.catch(() => undefined)
     await this.#wire.cancel(this.#place.port)
     await starved
-    const end = await quick
-    this.#expect('a quick statement that may be cancelled', ['none', '57014'].includes(end), true)
+    this.#expect('the end of a quick statement', ['none', '57014'].includes(await quick), true)
   }
 
   async _statementTimeout(): Promise<void> {
