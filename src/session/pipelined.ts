@@ -69,6 +69,8 @@ export class PipelinedRequests implements PipelinedClient {
   /** Settings that were judged, and whether they allow it. */
   #judged: Settings | undefined
   #isFit = false
+  /** Statements of all clients that run on servers of their own and are measured. */
+  static #underWay = 0
   /** Class of a statement that runs on a server of its own, to be measured. */
   #watched: ClassFigures | undefined
   #sentMs = 0
@@ -128,6 +130,7 @@ export class PipelinedRequests implements PipelinedClient {
     const lane = this.#lane
     this.#forget()
     lane?.leave(this)
+    this.#stopWatching()
     replyBudget.release(this)
   }
 
@@ -138,22 +141,32 @@ export class PipelinedRequests implements PipelinedClient {
 
   /** A request goes to a server of its own. */
   sent(): void {
-    if (!this.#watched) return
+    if (!this.#watched || this.#sentMs > 0) return
     this.#sentMs = this.#core.environment.clock.monotonicMs()
     this.#sentBytes = this.output.bytesSent
+    PipelinedRequests.#underWay++
   }
 
   /** A request has ended. */
   ended(hasFailed: boolean): void {
     const figures = this.#watched
     if (!figures) return
-    this.#watched = undefined
-    const { clock } = this.#core.environment
+    const sentMs = this.#sentMs
+    const besides = this.#stopWatching()
     const limits = this.#core.access.pipelines?.limits
-    if (hasFailed || !limits || this.#sentMs === 0) return
-    const elapsedMs = clock.monotonicMs() - this.#sentMs
-    this.#sentMs = 0
+    if (hasFailed || !limits || sentMs === 0) return
+    // those that ran at the same time shared the machine: behind one another they would have taken turns
+    const elapsedMs = (this.#core.environment.clock.monotonicMs() - sentMs) / besides
     noteRunAlone(figures, elapsedMs, this.output.bytesSent - this.#sentBytes, limits.stallMs)
+  }
+
+  /** How many were measured at the same time, this one too. */
+  #stopWatching(): number {
+    const count = PipelinedRequests.#underWay
+    if (this.#sentMs > 0) PipelinedRequests.#underWay--
+    this.#watched = undefined
+    this.#sentMs = 0
+    return Math.max(1, count)
   }
 
   unitFor(server: ServerConnection): Unit {
@@ -234,6 +247,7 @@ export class PipelinedRequests implements PipelinedClient {
     if (!figures || !limits || limits.depth === 0 || !this.#isFree()) return false
     if (statement.mayPipeline?.(core.routeContext(), types) !== true) return false
     if (!mayEnter(figures, limits.stallMs)) {
+      this.#stopWatching()
       this.#watched = figures
       return false
     }
