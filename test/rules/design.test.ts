@@ -51,3 +51,8 @@ test('D28: the servers’ side has parts of its own, and tests of them', () => {
     ]),
   ).toEqual([])
 })
+
+test('D223: what the design is to save has benchmarks: pooling against PgBouncer, idle clients', () => {
+  expect(missing(['bench/pooler.mjs', 'bench/idle-clients.mjs'])).toEqual([])
+  expect(readFileSync('bench/pooler.mjs', 'utf8')).toMatch(/pgbouncer/i)
+})
