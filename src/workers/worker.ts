@@ -69,11 +69,9 @@ export class Worker {
         return this.#take(what.n, handle)
       case 'shutdown':
         this.#isStopping = true
-        void this.#running.promise.then((proxy) => proxy.shutdown(what.now))
-        return
+        return this.#whenRunning((proxy) => proxy.shutdown(what.now))
       case 'schema':
-        void this.#running.promise.then((proxy) => proxy.schemaChanged(what.database))
-        return
+        return this.#whenRunning((proxy) => proxy.schemaChanged(what.database))
       case 'start':
     }
   }
@@ -106,6 +104,11 @@ export class Worker {
           reload.abort()
         })
     }
+  }
+
+  /** One that cannot start has said so. */
+  #whenRunning(then: (proxy: ServingProxy) => void): void {
+    this.#running.promise.then(then, () => undefined)
   }
 
   async #finishReload(finish: (prepared: Prepared) => void | Promise<void>): Promise<void> {

@@ -18,6 +18,7 @@ import {
   isAlive,
   numbers,
   openClient,
+  serversOf,
   startWorkers as startServing,
   tryConnect,
   workerOf,
@@ -64,6 +65,29 @@ describe('max_client_conn of two workers', () => {
       })
       clients.push(next)
     }
+    await endAll(clients)
+  })
+
+  it('B14, B15: nor do all workers together open more servers than max_db_connections', async () => {
+    await waitFor(async () => (await serversOf(postgres())) === 0)
+    const served = await startWorkers(postgres(), 2, [
+      'max_db_connections = 5',
+      'default_pool_size = 10',
+    ])
+    const clients = await Promise.all(Array.from({ length: 12 }, () => openClient(served)))
+    let isDone = false
+    let most = 0
+    const work = Promise.all(clients.map((client) => client.query('SELECT pg_sleep(0.1)'))).then(
+      () => {
+        isDone = true
+      },
+    )
+    await waitFor(async () => {
+      most = Math.max(most, await serversOf(postgres()))
+      return isDone
+    })
+    await work
+    expect(most).toBe(4)
     await endAll(clients)
   })
 })

@@ -168,6 +168,16 @@ describe('four workers', () => {
     await expect(askConsole(served, 'KILL_CLIENT 999999')).rejects.toMatchObject({ code: '42704' })
     await expect(askConsole(served, 'PAUSE nonsense')).rejects.toMatchObject({ code: '42704' })
 
+    const isBanned = async () =>
+      (await askConsole(served, 'SHOW POOLS')).map((row) => row['banned'])
+    const [, , third] = await askConsole(served, 'SHOW POOLS')
+    await askConsole(served, `BAN ${third?.['id']}`)
+    expect(await isBanned()).toEqual(Array(WORKERS).fill(true))
+    expect(await askConsole(served, 'SHOW BANS')).toHaveLength(WORKERS)
+    await askConsole(served, 'UNBAN')
+    expect(await isBanned()).toEqual(Array(WORKERS).fill(false))
+    await expect(askConsole(served, 'BAN 999999')).rejects.toMatchObject({ code: '42704' })
+
     const before = new Set(
       (await askConsole(served, 'SHOW SERVERS')).map((row) => row['remote_pid']),
     )
