@@ -213,9 +213,12 @@ export const healthKeys = {
   ),
   lsn_check_delay: duration(
     unlimited,
-    'Pause before roles and lag are watched; unlimited: they are not.',
+    'Pause before hosts with a fixed role are watched too; unlimited: only when a lag limit or read_your_writes needs it.',
   ),
-  lsn_check_interval: duration(5_000, 'Pause between two looks.'),
+  lsn_check_interval: duration(
+    5_000,
+    'Pause between two looks at what a host is (role = "auto") and how far.',
+  ),
   lsn_check_timeout: duration(5_000, 'Time for one look.'),
   dns_ttl: duration(undefined, 'Names of hosts are resolved again after this.'),
 } as const

@@ -20,7 +20,7 @@ async function recover(core: SessionCore, held: HeldServer, pinned: boolean): Pr
   core.held.forget(held)
   const isBusy = server.outstanding > 0 || server.status !== 0x49
   if (server.closed || (isBusy && connectionRecovery === 'drop')) {
-    return held.checkout.discard('client vanished')
+    return abandon(held, 'client vanished')
   }
   if (server.isUnsynced) {
     // a Sync would commit what the client has not; without one only the end of the connection rolls back
@@ -39,10 +39,17 @@ async function recover(core: SessionCore, held: HeldServer, pinned: boolean): Pr
         : core.transaction.settings
     held.checkout.release()
   } catch {
-    held.checkout.discard('client vanished and the server could not be recovered')
+    abandon(held, 'client vanished and the server could not be recovered')
   } finally {
     timer.cancel()
   }
+}
+
+/** A server does not look at its connection while it works: without a cancel it would go on, and keep its locks. */
+function abandon(held: HeldServer, why: string): void {
+  const { server } = held
+  if (server.outstanding > 0 && !server.closed) server.cancel().catch(() => undefined)
+  held.checkout.discard(why)
 }
 
 /** Stops what runs for the client and reads its replies to the end. */

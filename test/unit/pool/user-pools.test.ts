@@ -163,3 +163,24 @@ describe('a reload that changes the shards', () => {
     expect(() => user.checkout(1, 'any')).toThrow(/has no shard 1/)
   })
 })
+
+describe('D174: the name of a host leads elsewhere', () => {
+  it('its idle servers go at once, lent ones when they come back, other hosts keep theirs', async () => {
+    const named = (name: string, port: number, role: 'primary' | 'replica') =>
+      defineHost({ role, target: { host: name, port, user: 'postgres', database: 'app' } })
+    const { user, pools } = start([named('db', 1, 'primary'), named('other', 2, 'replica')])
+    const lent = await user.checkout(0, 'primary')
+    const idle = await user.checkout(0, 'primary')
+    idle.release()
+    const reads = [await user.checkout(0, 'any'), await user.checkout(0, 'any')]
+    for (const one of reads) one.release()
+    const elsewhere = reads.find(({ resource }) => resource.target.port === 2)!.resource
+    pools.hostMoved('db')
+    expect(idle.resource.closed).toBe(true)
+    expect(lent.resource.closed).toBe(false)
+    lent.release()
+    expect(lent.resource.closed).toBe(true)
+    expect(elsewhere.closed).toBe(false)
+    expect((await user.checkout(0, 'primary')).resource).not.toBe(lent.resource)
+  })
+})
