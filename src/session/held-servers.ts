@@ -8,6 +8,7 @@ import type { ServerCheckout } from '../pool/shard-pools.js'
 import { QueryReceiver } from '../server/query-receiver.js'
 import { queryFrame, type ServerConnection } from '../server/server-connection.js'
 import { Settings, settingsDifference } from '../server/settings.js'
+import type { SharedStatement } from '../server/shared-statement.js'
 import { namedFrame, syncFrame } from './batch.js'
 import type { DatabaseAccess } from './environment.js'
 import { SeenPositions } from './seen-positions.js'
@@ -29,6 +30,8 @@ export interface HeldServer {
   wrote: boolean
   /** NOTIFY ran on it in this transaction, so that it cannot be prepared for a two-phase commit. */
   notified: boolean
+  /** Statements whose Parse was sent in the request that runs. */
+  readonly preparing: Set<SharedStatement>
   /** Writes that wait until the server has answered what it must hear first. */
   deferred: (() => void)[] | undefined
 }
@@ -56,7 +59,8 @@ export class HeldServers {
   #late: Promise<HeldServer> | undefined
   #waiting: AbortController | undefined
   #wanted: { readonly shard: number; readonly role: 'primary' | 'any' } | undefined
-  #cancels: Promise<void> = Promise.resolve()
+  /** Until every cancel that was sent has arrived. */
+  #cancels: Promise<void> | undefined
   static #firsts = 0
   readonly #owner = { order: 0 }
 
@@ -169,7 +173,10 @@ export class HeldServers {
     for (const held of this.#held.values()) {
       if (held.server.outstanding === 0) continue
       const sent = held.server.cancel().catch(() => undefined)
-      this.#cancels = Promise.all([this.#cancels, sent]).then(() => undefined)
+      const all = Promise.all([this.#cancels, sent]).then(() => {
+        if (this.#cancels === all) this.#cancels = undefined
+      })
+      this.#cancels = all
     }
   }
 
@@ -188,6 +195,7 @@ export class HeldServers {
       worked: false,
       wrote: false,
       notified: false,
+      preparing: new Set(),
       deferred: undefined,
     }
     server.receiver = held.relay
@@ -288,7 +296,10 @@ export class HeldServers {
     held.server.receiver = undefined
     held.server.onIdle = undefined
     const cancels = this.#cancels
-    void cancels.then(() => giveBack(held))
+    // nearly always at once: whoever comes next finds the server that ran last
+    if (cancels) void cancels.then(() => giveBack(held))
+    else if (held.server.isIdle && !held.server.tainted) held.checkout.release()
+    else void giveBack(held)
   }
 
   /** Throws one away: what it is doing cannot be trusted. */
