@@ -139,14 +139,6 @@ describe('pipelining does no harm', () => {
     await Promise.all(Array.from({ length: 24 }, (_, n) => work(n)))
   })
 
-  it('D48: leaves servers clean: nothing of a transaction or a cursor is left', async () => {
-    const [row] = await postgres().query(
-      `select count(*)::int as n from pg_stat_activity where datname = $1 and state like 'idle in transaction%'`,
-      [postgres().database],
-    )
-    expect(row).toEqual({ n: 0 })
-  })
-
   it('hits no stranger with a storm of cancels', async () => {
     const cancels = bySize(300, 10_000)
     const [targets, strangers] = [await readers(served, 6), await readers(served, 6)]
