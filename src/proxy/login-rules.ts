@@ -6,7 +6,7 @@ import { parseScramVerifier } from '../auth/scram-verifier.js'
 import { secretsOf } from '../auth/user-table.js'
 import type { LoadedConfig, User } from '../config/loaded-config.js'
 import { engineError } from '../errors/engine-error.js'
-import type { LoginRequest, LoginRules } from '../session/login-rules.js'
+import type { LoginProof, LoginRequest, LoginRules } from '../session/login-rules.js'
 import type { AuthQueries } from './auth-queries.js'
 import type { Guests } from './guests.js'
 import type { InForce } from './in-force.js'
@@ -144,9 +144,20 @@ async function guestRules(
   return { method: mock, secrets: [], known: entry !== undefined, failed }
 }
 
-function lookedUpRules(
-  { guests }: LoginRuleSources,
+/** Makes the pools of a guest. Where nobody is configured it is the first by whom the schema can be read. */
+async function admit(
+  { guests, inForce }: LoginRuleSources,
   { user, database }: LoginRequest,
+  proof: LoginProof,
+): Promise<void> {
+  guests.admit(user, database, proof)
+  const known = inForce().knowledge.get(database)
+  if (known && !known.isReady) await known.refresh()
+}
+
+function lookedUpRules(
+  sources: LoginRuleSources,
+  request: LoginRequest,
   secrets: readonly string[],
   method: Method,
 ): LoginRules {
@@ -156,11 +167,9 @@ function lookedUpRules(
     method: method === 'plain' ? 'plain' : isMd5 ? 'md5' : 'scram-sha-256',
     secrets,
     known: true,
-    proved: ({ password, scramKeys }) => {
-      const [hash] = secrets
-      if (scramKeys) guests.admit(user, database, { scramKeys })
-      else if (password !== undefined) guests.admit(user, database, { password })
-      else if (hash !== undefined) guests.admit(user, database, { password: hash })
+    proved: async ({ password, scramKeys }) => {
+      const [hash = ''] = secrets
+      await admit(sources, request, scramKeys ? { scramKeys } : { password: password ?? hash })
     },
   }
 }
@@ -185,6 +194,6 @@ function passThrough(sources: LoginRuleSources, request: LoginRequest): LoginRul
         throw engineError('AUTH_PASSWORD_CHANGED', { user })
       }
     },
-    proved: ({ password = '' }) => guests.admit(user, database, { password }),
+    proved: ({ password = '' }) => admit(sources, request, { password }),
   }
 }

@@ -22,9 +22,9 @@ export async function authenticate(
   saltSecret: Buffer | undefined,
 ): Promise<void> {
   try {
-    // Apart from the call below: an optional call does not evaluate its arguments when there is nothing to call.
+    // Apart from the call below: an optional call does not evaluate its arguments where there is nothing to call.
     const proof = await proofOf(channel, user, rules, saltSecret)
-    rules.proved?.(proof)
+    await rules.proved?.(proof)
   } catch (error) {
     rules.failed?.()
     throw error

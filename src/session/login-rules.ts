@@ -33,7 +33,7 @@ export interface LoginRules {
   /** Somebody else says whether a password in clear is right, instead of the secrets. @throws the FATAL to answer with */
   verify?(password: string): Promise<void>
   /** Told of the proof when it is right, before the client hears so. */
-  proved?(proof: LoginProof): void
+  proved?(proof: LoginProof): void | Promise<void>
   /** Told that the proof was wrong. */
   readonly failed?: (() => void) | undefined
 }

@@ -5,6 +5,7 @@ import { openServer } from '../../../src/server/open-server.js'
 import type { ServerTarget } from '../../../src/server/server-target.js'
 import { type CertificateMaker, makeCertificates, pem } from '../../support/certificates.js'
 import { runCli } from '../../support/run-cli.js'
+import { testSize } from '../../support/test-size.js'
 import { isMissing } from '../../support/tools.js'
 import { usePostgres } from '../../support/use-postgres.js'
 import { databaseOf, psql, setHba, startProxy, writeServerFile } from './rig.js'
@@ -106,15 +107,18 @@ describe.skipIf(isMissing('openssl'))('direct TLS and channel binding', () => {
     )
   })
 
-  test('connection strings: the same with the driver of bench', async () => {
-    const bench = (more: string) =>
-      runCli(['bench', '-n', '-S', '-c', '1', '-t', '1', conninfo(more)], { timeoutMs: 60_000 })
-    await runCli(['bench', 'init', '-s', '1', conninfo('sslmode=require')], { timeoutMs: 60_000 })
-    const bound = await bench('sslmode=verify-full sslnegotiation=direct channel_binding=require')
-    const refused = await bench('sslmode=disable channel_binding=require')
-    expect(bound.stderr).not.toContain('channel binding')
-    expect(bound.stdout).toContain('number of transactions actually processed: 1/1')
-    expect(refused.code).not.toBe(0)
-    expect(refused.stderr).toContain('channel binding is required')
-  })
+  test.skipIf(testSize === 'quick')(
+    'connection strings: the same with the driver of bench',
+    async () => {
+      const bench = (more: string) =>
+        runCli(['bench', '-n', '-S', '-c', '1', '-t', '1', conninfo(more)], { timeoutMs: 60_000 })
+      await runCli(['bench', 'init', '-s', '1', conninfo('sslmode=require')], { timeoutMs: 60_000 })
+      const bound = await bench('sslmode=verify-full sslnegotiation=direct channel_binding=require')
+      const refused = await bench('sslmode=disable channel_binding=require')
+      expect(bound.stderr).not.toContain('channel binding')
+      expect(bound.stdout).toContain('number of transactions actually processed: 1/1')
+      expect(refused.code).not.toBe(0)
+      expect(refused.stderr).toContain('channel binding is required')
+    },
+  )
 })
