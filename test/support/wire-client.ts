@@ -177,7 +177,8 @@ export class WireClient {
       encodeCancelRequest(writer, { processId: this.processId, secret: this.cancelKey }),
     )
     return new Promise((resolve) => {
-      const socket = connect(port, '127.0.0.1', () => socket.end(packet))
+      // as libpq: it does not close its side, so the end of the connection is the other's word
+      const socket = connect(port, '127.0.0.1', () => void socket.write(packet))
       socket.on('error', () => undefined).on('close', () => resolve())
       socket.resume()
     })

@@ -13,7 +13,8 @@ import {
   WireClient,
   WireError,
 } from '../../support/wire-client.js'
-import { type Deed, shuffledDeck } from './isolation-deck.js'
+import { type Deed, requestOf, shuffledDeck } from './isolation-deck.js'
+import { readLetters } from './isolation-reads.js'
 
 const TAG = /client-\d\d/g
 const LARGE_ANSWER = "select repeat('x', 1000) from generate_series(1, 20000)"
@@ -36,7 +37,10 @@ export class Actor {
   starved = 0
   readonly #place: ActorPlace
   readonly #random: (below: number) => number
+  readonly #spoken = (sql: string) => requestOf(sql, this.#random)
   #client: WireClient | undefined
+  /** A second connection, with the settings that all have. */
+  #plain: WireClient | undefined
   #turn = 0
   /** `work_mem` as this client has set it, in kB. */
   #memory = 0
@@ -72,6 +76,7 @@ export class Actor {
       this.faults.push(`${this.tag}: ${(error as Error).stack}`)
     } finally {
       await this.#client?.end()
+      await this.#plain?.end()
     }
   }
 
@@ -144,26 +149,8 @@ export class Actor {
 
   /** Rows of one statement, in one of the three ways. @throws WireError with the error's fields */
   async #rows(sql: string): Promise<(string | null)[][]> {
-    const [answer = []] = await this.#ask(this.#requestOf(sql))
+    const [answer = []] = await this.#ask(this.#spoken(sql))
     return rowsOf(answer)
-  }
-
-  #requestOf(sql: string): Buffer[] {
-    switch (this.#random(3)) {
-      case 0:
-        return [say.query(sql)]
-      case 1:
-        return [say.parse('', sql), say.bind(''), say.execute(), say.sync()]
-      default:
-        return [
-          say.close('again'),
-          say.parse('again', sql),
-          say.describe('again'),
-          say.bind('again'),
-          say.execute(),
-          say.sync(),
-        ]
-    }
   }
 
   /** SQLSTATE of a statement that should fail; `none` when it does not. */
@@ -187,6 +174,18 @@ export class Actor {
     const [pid, ...seen] = row
     this.#expect('settings', seen, [this.tag, String(this.#memory), String(timeoutMs)])
     return pid
+  }
+
+  async _sharedReads(): Promise<void> {
+    this.#plain ??= await this.#logIn()
+    const isDone = await readLetters(this.#plain, {
+      tag: this.tag,
+      port: this.#place.port,
+      random: this.#random,
+      inspect: (message) => this.#inspect(message),
+      expect: (what, found, wanted) => this.#expect(what, found, wanted),
+    })
+    if (!isDone) throw new Starved()
   }
 
   async _transaction(): Promise<void> {
@@ -287,7 +286,7 @@ export class Actor {
   async _notice(): Promise<void> {
     const text = `${this.tag} notes ${this.#turn}`
     for (const sql of [`do $$ begin raise notice '${text}'; end $$`, `select note('${text}')`]) {
-      const [answer = []] = await this.#ask(this.#requestOf(sql))
+      const [answer = []] = await this.#ask(this.#spoken(sql))
       const notices = answer.filter(({ tag }) => tag === 'N').map((one) => fieldsOf(one)['M'])
       this.#expect('notices', notices, [text])
     }
@@ -296,7 +295,7 @@ export class Actor {
   async _raise(): Promise<void> {
     const text = `${this.tag} fails ${this.#turn}`
     const [answer = []] = await this.#ask(
-      this.#requestOf(
+      this.#spoken(
         `do $$ begin raise exception '${text}' using errcode = 'PG${this.tag.slice(-2)}0'; end $$`,
       ),
     )
@@ -324,7 +323,7 @@ export class Actor {
   async _notify(): Promise<void> {
     const payload = `${this.tag} in turn ${this.#turn}`
     await this.#rows(`listen "${this.tag}"`)
-    const [answer = []] = await this.#ask(this.#requestOf(`notify "${this.tag}", '${payload}'`))
+    const [answer = []] = await this.#ask(this.#spoken(`notify "${this.tag}", '${payload}'`))
     let heard = answer.filter(({ tag }) => tag === 'A')
     if (heard.length === 0) heard = [await this.#wire.next()]
     for (const message of heard) this.#inspect(message)
@@ -380,7 +379,7 @@ export class Actor {
     const inside = this.#turn % 2 === 0
     if (inside) await this.#rows('begin')
     await this.#rows(`set ${inside ? 'local ' : ''}statement_timeout to 30`)
-    const [answer = []] = await this.#ask(this.#requestOf('select pg_sleep(10)'))
+    const [answer = []] = await this.#ask(this.#spoken('select pg_sleep(10)'))
     const failure = answer.find(({ tag }) => tag === 'E')
     this.#expect(
       'a statement that takes too long',

@@ -1,8 +1,10 @@
 /** What the clients of the isolation canary do, and how often: the same on any machine. */
+import { say } from '../../support/wire-client.js'
 
 /** How often a client does each in one round. */
 const DECK = {
-  transaction: 12,
+  transaction: 10,
+  sharedReads: 6,
   prepared: 4,
   pipeline: 4,
   implicitTransaction: 2,
@@ -33,4 +35,23 @@ export function shuffledDeck(random: (below: number) => number): Deed[] {
     deck[j] = one
   }
   return deck
+}
+
+/** One statement in one of the three ways. */
+export function requestOf(sql: string, random: (below: number) => number): Buffer[] {
+  switch (random(3)) {
+    case 0:
+      return [say.query(sql)]
+    case 1:
+      return [say.parse('', sql), say.bind(''), say.execute(), say.sync()]
+    default:
+      return [
+        say.close('again'),
+        say.parse('again', sql),
+        say.describe('again'),
+        say.bind('again'),
+        say.execute(),
+        say.sync(),
+      ]
+  }
 }

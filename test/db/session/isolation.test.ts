@@ -14,8 +14,9 @@ import { waitFor } from '../../support/wait-for.js'
 import { WireClient } from '../../support/wire-client.js'
 import { Actor } from './isolation-actor.js'
 import { deeds, timesPlayed } from './isolation-deck.js'
+import { LETTERS, WRITE_LETTERS } from './isolation-reads.js'
 
-const CLIENTS = bySize(32, 64)
+const CLIENTS = bySize(24, 64)
 const SERVERS = 4
 const CHECKOUT_MS = 1500
 /** Requests that must have waited in vain in each famine. */
@@ -41,6 +42,8 @@ describe.each(modes.slice(0, bySize(2, modes.length)))(
     beforeAll(async () => {
       const { host, port } = postgres().servers[0]!
       await postgres().query('create table mark (tag text, turn int)')
+      await postgres().query(LETTERS)
+      await postgres().query(WRITE_LETTERS)
       await postgres().query(
         `create function note(what text) returns text language plpgsql as
        $$ begin raise notice '%', what; return what; end $$`,
@@ -95,11 +98,12 @@ describe.each(modes.slice(0, bySize(2, modes.length)))(
         )
         expect(rows.map(({ tag, turn }) => `${tag} ${turn}`).sort()).toEqual(wanted.sort())
       },
-      120_000 + SECONDS * 3000,
+      240_000 + SECONDS * 3000,
     )
 
     it.each([
       ['D', 'prepared'],
+      ['D', 'sharedReads'],
       ['N', 'notice'],
       ['E', 'raise'],
       ['A', 'notify'],
