@@ -142,7 +142,7 @@ export class Relay implements ServerReceiver {
       case backend.commandComplete:
       case backend.emptyQueryResponse:
       case backend.portalSuspended:
-        return this.#completed(tag, buffer, start, end)
+        return this.#completed(buffer, start, end)
       case backend.errorResponse:
         return this.#failed(buffer, start, end)
       case backend.parseComplete:
@@ -195,13 +195,12 @@ export class Relay implements ServerReceiver {
     if (!head?.skip) this.#output.forward(buffer, start, end)
   }
 
-  #completed(tag: number, buffer: Buffer, start: number, end: number): void {
+  #completed(buffer: Buffer, start: number, end: number): void {
     const head = this.#owed.peek()
     if (head?.skip) {
       head.completed?.(buffer.toString('latin1', start + 5, end - 1))
       return
     }
-    if (tag === backend.portalSuspended) return this.#answered(buffer, start, end)
     const instead = this.#listener.completed(buffer, start, end)
     if (instead) this.#output.append(instead)
     else this.#output.forward(buffer, start, end)

@@ -101,7 +101,8 @@ export interface Effects {
   readonly settings?: readonly SettingEffect[]
   /** SQL PREPARE: its name; the body's text; type names as written. */
   readonly prepare?: { readonly name: string; readonly bodyStart: number; readonly bodyEnd: number }
-  readonly execute?: { readonly name: string }
+  /** `runs` false: it is only planned (EXPLAIN). */
+  readonly execute?: { readonly name: string; readonly runs?: boolean }
   /** null: DEALLOCATE ALL. */
   readonly deallocate?: { readonly name: string | null }
   readonly discard?: 'all' | 'plans' | 'sequences' | 'temp'

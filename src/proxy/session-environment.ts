@@ -24,6 +24,7 @@ import type { Guests } from './guests.js'
 import type { InForce } from './in-force.js'
 import type { ListenHubs } from './listen-hubs.js'
 import { loginRulesFor } from './login-rules.js'
+import { requestWatches } from './request-watch.js'
 import type { TwoPhaseCommits } from './two-phase-commits.js'
 
 export interface EnvironmentParts {
@@ -73,6 +74,7 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       if (!clients.admit(limit)) throw engineError('PROXY_CLIENT_LIMIT', { limit })
       return () => clients.loggedIn()
     },
+    watchRequests: requestWatches({ clock, log, general }),
     loginRules: (request) => loginRulesFor(parts, request),
     isAdminDatabase: (database) => isConsole(parts, database),
     access: (user, database) => access(parts, user, database),

@@ -82,9 +82,10 @@ export function applyCompleted(
   tag: string,
 ): Buffer | undefined {
   const { execute } = statement.effects
-  const effects = execute
-    ? executedEffects(statement, target.statements.get(execute.name))
-    : statement.effects
+  const effects =
+    execute && execute.runs !== false
+      ? executedEffects(statement, target.statements.get(execute.name))
+      : statement.effects
   target.figures.queries++
   if (effects.transaction) applyTransaction(target, held, statement, tag)
   else if (!target.transaction.isExplicit) target.figures.transactions++

@@ -37,7 +37,10 @@ export function localFrame(
   planned: PlannedStatement,
   statement: ClientStatement,
 ): Buffer | undefined {
-  if (step.kind === 'close') return closeCompleteFrame
+  if (step.kind === 'close') {
+    step.confirm?.()
+    return closeCompleteFrame
+  }
   if (step.kind !== 'execute') return openingFrame(step)
   const answer = answerLocally(core, planned, statement.planned.text)
   return completeFrame(answer?.tag ?? 'BEGIN')
@@ -96,6 +99,7 @@ function scatterPieces(step: Step): Buffer[] {
       if (step.item.maxRows > 0) throw engineError('SESSION_PORTAL_SHARDS')
       return [step.item.frame]
     case 'close':
+      step.confirm?.()
       return step.item.what === 'P' ? [step.item.frame] : []
     default:
       return []

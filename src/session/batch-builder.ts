@@ -6,11 +6,18 @@ import type { SharedStatement } from '../server/shared-statement.js'
 import { afterRequest } from './after-request.js'
 import { closeCompleteFrame, errorFrame, parseCompleteFrame } from './answers.js'
 import { type CompletedStatement, completedOf } from './apply-effects.js'
-import { bindFrame, flushFrame, namedFrame, parseFrame, syncFrame } from './batch.js'
+import {
+  bindFrame,
+  flushFrame,
+  namedFrame,
+  type ParseItem,
+  parseFrame,
+  syncFrame,
+} from './batch.js'
 import type { Step } from './batch-steps.js'
 import type { ClientStatement } from './client-statements.js'
 import type { HeldServer } from './held-servers.js'
-import { lendName, nameIn } from './lent-names.js'
+import { lend, lendName, nameIn } from './lent-names.js'
 import { asRead, canPrepare, isReadAnew, type Preparation, prepareAs } from './prepare-as-read.js'
 import type { SessionCore } from './session-core.js'
 
@@ -18,13 +25,20 @@ import type { SessionCore } from './session-core.js'
 const NO_SUCH_STATEMENT = '__pgshard_no_such_statement'
 const FAILED = 0x45
 
+const moreRows: CompletedStatement = {
+  effects: { pins: [], taints: false, changesSchema: false },
+  sql: '',
+  isRead: true,
+  isNeutral: false,
+}
+
 export class BatchBuilder {
   readonly #core: SessionCore
   readonly #held: HeldServer
   readonly #pieces: Buffer[] = []
   readonly #expectations: Expectation[] = []
-  /** Statements whose Parse stands earlier in this batch. */
-  readonly #preparing = new Set<SharedStatement>()
+  /** Statements whose Parse stands earlier in this request, perhaps behind a Flush. */
+  readonly #preparing: Set<SharedStatement>
   #unnamed: SharedStatement | undefined
   #parsesUnnamed = false
   /** Names of SQL that the server was told, or relieved of. */
@@ -34,6 +48,8 @@ export class BatchBuilder {
   constructor(core: SessionCore, held: HeldServer) {
     this.#core = core
     this.#held = held
+    if (!held.server.isUnsynced) held.preparing.clear()
+    this.#preparing = held.preparing
     this.#unnamed = core.held.needsPrelude(held, core.transaction) ? undefined : held.server.unnamed
   }
 
@@ -50,11 +66,13 @@ export class BatchBuilder {
         return this.#describe(step)
       case 'execute':
         this.#executed.push(...(step.statement?.planned.statements ?? []))
-        this.#core.running?.statements.push(this.#completed(step.statement))
+        this.#core.running?.statements.push(
+          step.goesOn ? moreRows : this.#completed(step.statement),
+        )
         return this.#put(step.item.frame, { kind: 'execute' })
       case 'close':
         if (step.item.what === 'P') return this.#put(step.item.frame, { kind: 'close' })
-        this.#expectations.push({ kind: 'insert', bytes: closeCompleteFrame })
+        this.#expectations.push({ kind: 'insert', bytes: closeCompleteFrame, done: step.confirm })
         return
       case 'malformed':
         return this.#malformed(step)
@@ -129,7 +147,7 @@ export class BatchBuilder {
   #nameOf(name: string, statement: ClientStatement): string {
     const { shared } = statement
     if (shared.isSql) {
-      this.#lendName(shared.serverName)
+      this.#lendShared(shared.serverName, shared)
       return shared.serverName
     }
     if (name === '' && this.#unnamed !== shared && this.#isReadAnew(shared)) {
@@ -194,11 +212,19 @@ export class BatchBuilder {
     lendName(this.#core, this.#held, name)
   }
 
+  #lendShared(name: string, shared: SharedStatement): void {
+    if (this.#lent.has(name)) return
+    this.#lent.add(name)
+    this.#forgetUnnamed()
+    lend(this.#core, this.#held, name, shared)
+  }
+
   /** The server looks at the text first, and only then finds that the name is taken. */
   #duplicate({ item, statement }: Extract<Step, { kind: 'duplicate' }>): void {
     const { shared } = statement
+    if (shared.isSql) return this.#duplicateOfSql(item, shared)
     const isKnown = this.#preparing.has(shared) || this.#held.server.hasPrepared(shared)
-    if (shared.isSql || (!isKnown && this.#held.server.status === FAILED)) {
+    if (!isKnown && this.#held.server.status === FAILED) {
       const error = engineError('SESSION_STATEMENT_EXISTS', { name: item.name })
       return this.add({ kind: 'error', error })
     }
@@ -206,8 +232,23 @@ export class BatchBuilder {
     this.#put(parseFrame(name, item.text, item.types), { kind: 'describe' })
   }
 
+  /** A failed transaction takes no PREPARE, and needs none: nothing of SQL ends it under a name. */
+  #cannotLend(shared: SharedStatement): boolean {
+    const { status, names } = this.#held.server
+    return shared.isSql && status === FAILED && names.get(shared.serverName) !== shared
+  }
+
+  #duplicateOfSql(item: ParseItem, shared: SharedStatement): void {
+    if (this.#cannotLend(shared))
+      return this.add({ kind: 'error', error: engineError('SESSION_ABORTED') })
+    this.#lendName(item.name)
+    this.#put(item.frame, { kind: 'describe' })
+  }
+
   #bind(step: Extract<Step, { kind: 'bind' }>): void {
     const { item, statement } = step
+    if (statement && this.#cannotLend(statement.shared))
+      return this.add({ kind: 'error', error: engineError('SESSION_ABORTED') })
     const name = statement ? this.#nameOf(item.statement, statement) : item.statement
     this.#put(name === item.statement ? item.frame : bindFrame(item, name), { kind: 'bind' })
   }

@@ -34,6 +34,8 @@ export type Step =
   | {
       readonly kind: 'execute'
       readonly item: ExecuteItem
+      /** More rows of a portal. */
+      readonly goesOn: boolean
       readonly statement: ClientStatement | undefined
     }
   /** A Parse under a name that the client uses already. */
@@ -43,7 +45,13 @@ export type Step =
       readonly item: MalformedItem
       readonly statement: ClientStatement | undefined
     }
-  | { readonly kind: 'close'; readonly item: NameItem; readonly statement: undefined }
+  | {
+      readonly kind: 'close'
+      readonly item: NameItem
+      readonly statement: undefined
+      /** CloseComplete of a statement goes out. */
+      readonly confirm?: () => void
+    }
   | { readonly kind: 'error'; readonly error: EngineError; readonly statement?: undefined }
   /** The error as a server wrote it. */
   | { readonly kind: 'error'; readonly frame: Buffer; readonly statement?: undefined }
@@ -70,17 +78,25 @@ function resolve(core: SessionCore, item: BatchItem): Step {
     case 'bind':
       return resolveBind(core, item)
     case 'execute': {
-      const statement = core.statements.portals.get(item.portal)?.statement
-      if (!statement && core.held.size === 0) return noPortal(item.portal)
-      return { kind: 'execute', item, statement }
+      const portal = core.statements.portals.get(item.portal)
+      if (!portal && core.held.size === 0) return noPortal(item.portal)
+      const goesOn = portal?.hasRun === true
+      if (portal) portal.hasRun = true
+      return { kind: 'execute', item, statement: portal?.statement, goesOn }
     }
     case 'describe':
       return resolveDescribe(core, item)
     case 'malformed':
       return resolveMalformed(core, item)
     case 'close':
-      if (item.what === 'S') core.statements.delete(item.name)
-      else core.statements.portals.delete(item.name)
+      if (item.what === 'S')
+        return {
+          kind: 'close',
+          item,
+          statement: undefined,
+          confirm: core.statements.close(item.name),
+        }
+      core.statements.portals.delete(item.name)
       return { kind: 'close', item, statement: undefined }
   }
 }
@@ -131,7 +147,7 @@ function resolveBind(core: SessionCore, item: BindItem): Step {
   if (!statement) return noStatement(item.statement)
   if (statement) {
     planAgain(core, statement)
-    core.statements.portals.set(item.portal, { statement })
+    core.statements.portals.set(item.portal, { statement, hasRun: false })
   }
   return { kind: 'bind', item, statement }
 }

@@ -211,3 +211,11 @@ export function textParameters(parameters: BoundParameters): Buffer {
   }
   return Buffer.concat(texts)
 }
+
+/** The text of a Query or Parse at [start, end). */
+export function statementText(buffer: Buffer, start: number, end: number): string {
+  const isParse = buffer[start] === frontend.parse
+  const from = isParse ? buffer.indexOf(0, start + 5) + 1 : start + 5
+  const zero = buffer.indexOf(0, from)
+  return buffer.toString('utf8', from, zero < 0 || zero > end ? end : zero)
+}

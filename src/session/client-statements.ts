@@ -13,6 +13,8 @@ export interface ClientStatement {
 
 export interface ClientPortal {
   readonly statement: ClientStatement
+  /** It was executed: what its statement does is done with its first rows. */
+  hasRun: boolean
 }
 
 /** Finds a client's names by those on servers. */
@@ -24,6 +26,7 @@ export class ClientStatements implements ServerNames {
   readonly #named = new Map<string, ClientStatement>()
   readonly portals = new Map<string, ClientPortal>()
   #unnamed: ClientStatement | undefined
+  #closed: (readonly [string, ClientStatement])[] = []
 
   get size(): number {
     return this.#named.size
@@ -35,7 +38,8 @@ export class ClientStatements implements ServerNames {
 
   nameOf(serverName: string): string | undefined {
     if (this.#unnamed?.shared.serverName === serverName) return ''
-    for (const [name, { shared }] of this.#named) if (shared.serverName === serverName) return name
+    for (const [name, { shared }] of [...this.#named, ...this.#closed])
+      if (shared.serverName === serverName) return name
     return undefined
   }
 
@@ -50,6 +54,19 @@ export class ClientStatements implements ServerNames {
     return true
   }
 
+  /** Close: undone by `dropUnconfirmed` until what it returns is called, because a server that failed before skips it. */
+  close(name: string): () => void {
+    const statement = this.get(name)
+    if (!statement) return () => undefined
+    this.delete(name)
+    const closed: readonly [string, ClientStatement] = [name, statement]
+    this.#closed.push(closed)
+    return () => {
+      const at = this.#closed.indexOf(closed)
+      if (at >= 0) this.#closed.splice(at, 1)
+    }
+  }
+
   /** A simple query drops the unnamed statement and the unnamed portal. */
   dropUnnamed(): void {
     this.#unnamed = undefined
@@ -60,6 +77,8 @@ export class ClientStatements implements ServerNames {
   dropUnconfirmed(): void {
     if (this.#unnamed && !this.#unnamed.confirmed) this.#unnamed = undefined
     for (const [name, statement] of this.#named) if (!statement.confirmed) this.#named.delete(name)
+    for (const [name, statement] of this.#closed.splice(0).reverse())
+      if (!this.get(name)) this.set(name, statement)
   }
 
   /** DEALLOCATE ALL: the unnamed statement and the portals stay. */

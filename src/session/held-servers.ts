@@ -297,7 +297,7 @@ export class HeldServers {
     held.server.onIdle = undefined
     const cancels = this.#cancels
     // nearly always at once: whoever comes next finds the server that ran last
-    if (cancels) void cancels.then(() => giveBack(held))
+    if (cancels !== undefined) void cancels.then(() => giveBack(held))
     else if (held.server.isIdle && !held.server.tainted) held.checkout.release()
     else void giveBack(held)
   }

@@ -28,9 +28,27 @@ export function lendNames(
   }
 }
 
-export function lendName(core: SessionCore, held: HeldServer, name: string): void {
+export function lendName(
+  core: SessionCore,
+  held: HeldServer,
+  name: string,
+  lent: ReadonlySet<string> = new Set(),
+): void {
+  const statement = core.statements.get(name)
+  // an EXECUTE that was prepared speaks of another
+  const inner = statement?.planned.statements.map(nameIn)[0]
+  if (inner !== undefined && !lent.has(inner)) lendName(core, held, inner, new Set([...lent, name]))
+  lend(core, held, name, statement?.shared)
+}
+
+/** The server knows `wanted` under `name`, or nothing when there is none. */
+export function lend(
+  core: SessionCore,
+  held: HeldServer,
+  name: string,
+  wanted: SharedStatement | undefined,
+): void {
   const { names } = held.server
-  const wanted = core.statements.get(name)?.shared
   const present = names.get(name)
   if (wanted === present || !canPrepare(held)) return
   if (present) {

@@ -9,7 +9,7 @@ import type { Plan, PlannedStatement } from '../plan/plan.js'
 import { FrameReader, tagName } from '../wire/frame-reader.js'
 import { frontend } from '../wire/tags.js'
 import { errorFrame } from './answers.js'
-import { readBatchItem } from './batch.js'
+import { readBatchItem, statementText } from './batch.js'
 import { newFigures } from './client-figures.js'
 import { ClientOutput } from './client-output.js'
 import type { CopyIn } from './copy-in.js'
@@ -19,6 +19,7 @@ import type {
   ClientFigures,
   ClientHandle,
   DatabaseAccess,
+  RequestWatch,
   SessionEnvironment,
 } from './environment.js'
 import { ExtendedQuery } from './extended-query.js'
@@ -33,8 +34,6 @@ import type { Transaction } from './transaction.js'
 
 /** Bytes of requests that may wait behind the running one before the client is no longer read. */
 const QUEUE_HIGH_WATER_BYTES = 1_048_576
-
-const nothing = Buffer.alloc(0)
 
 export interface SessionOptions {
   readonly socket: ByteSocket
@@ -68,6 +67,7 @@ export class Session implements ClientHandle {
   #isDraining = false
   #isGone = false
   #copy: CopyIn | undefined
+  readonly #watch: RequestWatch | undefined
   #idleTimer: Timer | undefined
   #queryTimer: Timer | undefined
   #endsBecause: EngineError | undefined
@@ -81,6 +81,7 @@ export class Session implements ClientHandle {
     this.#socket = socket
     this.#queue = new FrameQueue(socket, QUEUE_HIGH_WATER_BYTES)
     this.#environment = environment
+    this.#watch = environment.watchRequests?.(options.user, options.database)
     this.connectedAtMs = environment.clock.nowMs()
     this.lastRequestAtMs = this.connectedAtMs
     this.#core = new SessionCore({
@@ -202,6 +203,8 @@ export class Session implements ClientHandle {
 
   #handle(tag: number, buffer: Buffer, start: number, end: number): void {
     if (this.#skipsToSync && tag !== frontend.sync && tag !== frontend.terminate) return
+    if (this.#watch && (tag === frontend.query || tag === frontend.parse))
+      this.#watch.statement(() => statementText(buffer, start, end), end - start)
     switch (tag) {
       case frontend.query:
         if (!this.#extended.isOpen) return this.#query(buffer.subarray(start, end))
@@ -245,7 +248,7 @@ export class Session implements ClientHandle {
     runSimpleQuery(this.#core, this.#sharded, frame.toString('utf8', 5, frame.length - 1), frame)
   }
 
-  /** Runs the Query that waits, once what was flushed before it is answered (JDBC sends BEGIN so); then goes on. */
+  /** Runs the Query that waits, once what was flushed before it is answered (JDBC sends BEGIN so). */
   #runBehind(): void {
     const frame = this.#behind
     if (!frame) return this.#drainQueue()
@@ -258,7 +261,7 @@ export class Session implements ClientHandle {
     }
     const { bound } = this.#extended
     if (!bound?.relay.owes || this.#skipsToSync) return run()
-    this.#core.send(bound, [], [{ kind: 'insert', bytes: nothing, done: run }], 0)
+    this.#core.send(bound, [], [{ kind: 'insert', bytes: Buffer.alloc(0), done: run }], 0)
   }
 
   /** A flushed request has failed: what follows means nothing until its Sync. */

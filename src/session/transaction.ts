@@ -117,7 +117,7 @@ export class Transaction {
         this.settings.values.get('default_transaction_isolation') ??
         this.#defaultIsolation,
     )
-    this.base = this.settings
+    // `base` stays what it was before the request: BEGIN takes along what a string or pipeline has done before it
     this.#log = []
   }
 

@@ -56,7 +56,7 @@ function explain(query: Node | undefined, options: readonly Node[] | undefined):
   const facts = plain('explain', noEffects(), true)
   facts.runsInner = analyze
   if (query && 'ExecuteStmt' in query) {
-    facts.effects.execute = { name: query.ExecuteStmt.name ?? '' }
+    facts.effects.execute = { name: query.ExecuteStmt.name ?? '', runs: analyze }
     facts.isRead = false
   } else if (query) {
     const [tag] = tagOf(query)

@@ -120,6 +120,12 @@ export const sessionErrors = {
     message: 'the server reads a statement that pgshard cannot read, so it cannot be routed',
     hint: 'add a shard hint such as /* pgshard_shard: 0 */',
   },
+  SESSION_STATEMENT_SIZE: {
+    sqlstate: '54000',
+    severity: 'FATAL',
+    message: 'a statement of {bytes} bytes is longer than query_size_limit, {limit}',
+    hint: 'send values as parameters, or raise query_size_limit',
+  },
   SESSION_CANCELLED: { sqlstate: '57014', message: 'canceling statement due to user request' },
   SESSION_QUERY_TIMEOUT: {
     sqlstate: '57014',

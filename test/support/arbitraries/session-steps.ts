@@ -187,11 +187,17 @@ function loose(choose: Chooser): ClientMessage[] {
   ]
 }
 
+const preparesBySql = (message: ClientMessage): boolean =>
+  message.kind === 'parse' && message.sql.startsWith('prepare')
+
 function extended(choose: Chooser): ClientMessage[] {
   const messages: ClientMessage[] = []
   const pieces = choose.pick([1, 1, 1, 2, 2, 3])
   for (let i = 0; i < pieces; i++) {
-    messages.push(...(choose.chance(0.85) ? piece(choose) : loose(choose)))
+    let next = choose.chance(0.85) ? piece(choose) : loose(choose)
+    // what SQL prepares can be bound from the next request on (docs/limits.md)
+    while (pieces > 1 && next.some(preparesBySql)) next = piece(choose)
+    messages.push(...next)
     if (choose.chance(0.15)) messages.push({ kind: 'flush' })
     if (choose.chance(0.04)) messages.push({ kind: 'query', sql: sessionStatement(choose) })
   }
