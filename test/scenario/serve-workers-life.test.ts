@@ -39,10 +39,13 @@ afterEach(() => Promise.all(running.splice(0).map((served) => served.program.sto
 
 describe('max_client_conn of two workers', () => {
   it('B16, B17, B18: each refuses above its share, whole logins at once too; who is in stays', async () => {
-    const served = await startWorkers(postgres(), 2, [
-      'max_client_conn = 9',
-      'default_pool_size = 4',
-    ])
+    // A password takes several round trips: many are in the middle of their login at once.
+    const served = await startWorkers(
+      postgres(),
+      2,
+      ['max_client_conn = 9', 'default_pool_size = 4'],
+      { password: 'secret' },
+    )
     const outcomes = await Promise.all(Array.from({ length: 30 }, () => tryConnect(served.url)))
     const clients = outcomes.filter((one) => one instanceof pg.Client)
     const refused = outcomes.filter((one) => !(one instanceof pg.Client)) as pg.DatabaseError[]

@@ -1,6 +1,6 @@
 /** Usual work through several workers: recorded conversations, pgbench, a schema that changes; and what one process can do. */
 import { spawn, spawnSync } from 'node:child_process'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type pg from 'pg'
 import { describe, expect, it } from 'vitest'
@@ -163,6 +163,67 @@ it('a statement that changes the schema in one worker is known to the others', a
   expect((await maker.query('SELECT count(*)::int AS n FROM born WHERE id = 1')).rows).toEqual([
     { n: 1 },
   ])
+  await endAll(clients)
+  await served.program.stop()
+})
+
+it('a reload that moves shards takes effect in all workers at one moment', async () => {
+  const second = await postgres().createDatabase()
+  const { database } = postgres()
+  const client = await postgres().connect()
+  const other = await postgres().connect(0, second)
+  for (const one of [client, other]) {
+    await one.query('CREATE TABLE moved (id bigint PRIMARY KEY)')
+    await one.query('INSERT INTO moved SELECT generate_series(1, 20)')
+  }
+  const served = await startServe({
+    shards: [
+      { ...server(), database },
+      { ...server(), database: second },
+    ],
+    general: ['default_pool_size = 6'],
+    tables:
+      '[[sharded_tables]]\ndatabase = "app"\nname = "moved"\ncolumn = "id"\ndata_type = "bigint"\n',
+    args: ['--workers', '2'],
+  })
+  const clients = await Promise.all([1, 2, 3, 4, 5, 6].map(() => openClient(served)))
+  const heard: { begunMs: number; endedMs: number; from: string }[] = []
+  let runs = true
+  const ask = async (one: pg.Client) => {
+    while (runs) {
+      const begunMs = performance.now()
+      const { rows } = await one.query('SELECT current_database() AS at FROM moved WHERE id = 7')
+      heard.push({ begunMs, endedMs: performance.now(), from: rows[0].at })
+    }
+  }
+  const asking = Promise.all(clients.map(ask))
+  const swap = (text: string) =>
+    text
+      .replaceAll(`database_name = "${database}"`, 'database_name = "swapped"')
+      .replaceAll(`database_name = "${second}"`, `database_name = "${database}"`)
+      .replaceAll('database_name = "swapped"', `database_name = "${second}"`)
+  for (let i = 0; i < bySize(3, 20); i++) {
+    const before = heard.length
+    await waitFor(() => heard.length > before + 30)
+    writeFileSync(served.configPath, swap(readFileSync(served.configPath, 'utf8')))
+    await askConsole(served, 'RELOAD')
+  }
+  await waitFor(() => new Set(heard.slice(-30).map(({ from }) => from)).size === 1)
+  runs = false
+  await asking
+  // Once anybody has heard from the new place, nobody who asks then hears from the old one.
+  const sorted = heard.toSorted((a, b) => a.endedMs - b.endedMs)
+  let moves = 0
+  let now = sorted[0]
+  let turnedMs = 0
+  for (const one of sorted) {
+    // Asked before the first answer from the new place: may have been answered before it, too.
+    if (one.from === now?.from || one.begunMs < turnedMs) continue
+    moves++
+    now = one
+    turnedMs = one.endedMs
+  }
+  expect(moves).toBe(bySize(3, 20))
   await endAll(clients)
   await served.program.stop()
 })
