@@ -259,6 +259,8 @@ export class PipelinedRequests implements PipelinedClient {
   #isFree(): boolean {
     const { transaction, held, access } = this.#core
     if (transaction.isExplicit || held.size > 0 || held.pins.size > 0) return false
+    // which host may answer then depends on what this client has seen, and each answer adds to it
+    if (held.seen) return false
     if (access.poolerMode === 'session' || access.planner.isCurrent === false) return false
     if (this.#judged !== transaction.settings) this.#judge(transaction.settings)
     return this.#isFit && !this.output.isBlocked
