@@ -98,13 +98,18 @@ export class Hub {
   }
 
   /**
-   * Joins channels: nothing that commits after this is done can be missed. Undefined: done at once.
+   * Joins channels: when this is done, everything that was committed before it was asked for has been handed over, and
+   * nothing that commits later can be missed. Undefined: it has joined them already.
    * @throws (rejects with) why the server could not be reached or refused; the channels must be left then
    */
   join(names: readonly string[], subscriber: Subscriber): Promise<void> | undefined {
-    for (const name of names) this.#channelOf(name).subscribers.add(subscriber)
-    if (this.#hears(names)) return undefined
-    return this.#hear(names)
+    const wasHeard = this.#hears(names)
+    const isNew = names.filter((name) => {
+      const { subscribers } = this.#channelOf(name)
+      return !subscribers.has(subscriber) && subscribers.add(subscriber)
+    })
+    if (!wasHeard) return this.#hear(names)
+    return isNew.length > 0 ? this.#connection?.run('') : undefined
   }
 
   leave(name: string, subscriber: Subscriber): void {

@@ -66,7 +66,9 @@ export class Listening implements Subscriber {
   hear(channels: readonly string[]): Promise<void> | undefined {
     this.#asked = channels
     for (const channel of channels) this.#joined.add(channel)
-    return this.#hub.join(channels, this)
+    const joined = this.#hub.join(channels, this)
+    // what has come until then was committed before the LISTEN
+    return joined?.then(() => this.requestStarts())
   }
 
   /** What came for a channel whose LISTEN is not committed came before this request's COMMIT, and is not for the client. */

@@ -191,6 +191,51 @@ describe('drivers of Node', () => {
     expect(one?.copied).toBe('100\tone\n101\ttwo\n')
   })
 
+  it('a statement that is cancelled or late fails alone, and its client goes on', async () => {
+    const done = await rig().same(async (target) => {
+      const sql = postgresJs(target.url, { max: 2 })
+      const slow = sql`select pg_sleep(30)`.execute()
+      // the first may come before the statement has begun
+      const repeat = setInterval(() => slow.cancel(), 100)
+      const cancelled = await slow.catch(codeOf)
+      clearInterval(repeat)
+      const after = await sql`select 1 as one`
+      await sql.end()
+      const late = await withClient(target, async (client) => {
+        await client.query('begin')
+        await client.query('set local statement_timeout = 100')
+        const alone = await client.query('select pg_sleep(30)').catch(codeOf)
+        await client.query('rollback')
+        const { rows } = await client.query('show statement_timeout')
+        return { alone, rows }
+      })
+      return { cancelled, after: [...after], late }
+    })
+    const code = '57014'
+    expect(done).toMatchObject({ cancelled: { code }, late: { alone: { code } } })
+  })
+
+  it('node-postgres hears in a transaction only what it ends with', async () => {
+    const heard = await rig().same((target) =>
+      withClient(target, async (client) => {
+        const payloads: string[] = []
+        client.on('notification', ({ payload = '' }) => payloads.push(payload))
+        await client.query('listen node_news')
+        await client.query("notify node_news, 'own'")
+        await client.query('begin')
+        await client.query("notify node_news, 'with the commit'")
+        payloads.push('before the commit')
+        await client.query('commit')
+        await client.query('unlisten node_news')
+        await client.query("notify node_news, 'never'")
+        await client.query({ name: 'again', text: 'listen node_news' })
+        await client.query("notify node_news, 'again'")
+        return payloads
+      }),
+    )
+    expect(heard).toEqual(['own', 'before the commit', 'with the commit', 'again'])
+  })
+
   it('postgres.js hears what others notify', async () => {
     const heard = await rig().same(async (target) => {
       const sql = postgresJs(target.url, { max: 1 })

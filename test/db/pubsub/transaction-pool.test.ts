@@ -250,6 +250,22 @@ describe('LISTEN through a transaction pool of one server', () => {
     expect((await listener.query('rollback')).command).toBe('ROLLBACK')
   })
 
+  it('hears nothing that was committed before it listened, also on a channel that others hear', async () => {
+    await listen('listen early')
+    for (let i = 0; i < bySize(20, 200); i++) {
+      const listener = await listen()
+      await listener.query(`notify early, 'before ${i}'`)
+      await listener.query('listen early')
+      await listener.query(`notify early, 'own ${i}'`)
+      expect(listener.payloads).toEqual([`own ${i}`])
+      await listener.query('unlisten early')
+      await listener.query(`notify early, 'between ${i}'`)
+      await listener.query('listen early')
+      await listener.query(`notify early, 'again ${i}'`)
+      expect(listener.payloads).toEqual([`own ${i}`, `again ${i}`])
+    }
+  })
+
   it('misses nothing that commits behind the answer of LISTEN', async () => {
     const writer = await postgres().connect()
     let isWriting = true
