@@ -157,7 +157,7 @@ async function loadByEngine(
 }
 
 describe.each([15, 16, 17, 18] as const)(
-  'D135, D137, D138, D140: COPY against PostgreSQL %i',
+  'D135, D137, D138, D139, D140, D220: COPY against PostgreSQL %i',
   (version) => {
     const postgres = usePostgres({ version })
     const databases: string[] = []
