@@ -1,5 +1,5 @@
 /** TLS over a socket that is already open: after SSLRequest, or at once with ALPN `postgresql`. */
-import { X509Certificate } from 'node:crypto'
+import { constants, X509Certificate } from 'node:crypto'
 import { isIP, type Socket } from 'node:net'
 import {
   type ConnectionOptions,
@@ -62,6 +62,10 @@ export function prepareTlsServer(options: TlsServerOptions): TlsServer {
       key,
       ...(ca === undefined ? {} : { ca }),
       minVersion: options.minVersion ?? 'TLSv1.2',
+      // As PostgreSQL does: a session that is taken up again would skip what is asked of its client now. Clients that try
+      // all the same need a context to be told no in.
+      secureOptions: constants.SSL_OP_NO_TICKET,
+      sessionIdContext: 'pgshard',
     }),
   )
   // OpenSSL takes no notice of authorities that it cannot read, and would then trust nobody.

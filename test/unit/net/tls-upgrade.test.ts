@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { connect as connectTls } from 'node:tls'
 import { afterEach, describe, expect, it } from 'vitest'
 import { deferred } from '../../../src/base/deferred.js'
 import type { ByteSocket } from '../../../src/net/byte-socket.js'
@@ -104,6 +105,59 @@ describe('TLS', () => {
     opened(c2).destroy()
     opened(s2).destroy()
   })
+
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'takes up no session again (%s), and serves who tries',
+    async (version) => {
+      const tls = prepareTlsServer({ ...serverCert, ca: cert('ca.crt') })
+      listener = await listen({}, (socket) => {
+        socket.onChunk = (first) => {
+          socket.pause()
+          void upgradeToTlsServer(socket, tls, Buffer.from(first)).then((secured) => {
+            secured.onChunk = () =>
+              secured.end(Buffer.from(secured.tls?.peer?.commonName ?? 'nobody'))
+          })
+        }
+      })
+      const { host, port } = listener
+      const attempt = (session: Buffer | undefined) =>
+        new Promise<{ said: string; isReused: boolean; session: Buffer | undefined }>(
+          (resolve, reject) => {
+            let said = ''
+            let kept: Buffer | undefined
+            const socket = connectTls({
+              host,
+              port,
+              rejectUnauthorized: false,
+              ALPNProtocols: ['postgresql'],
+              minVersion: version,
+              maxVersion: version,
+              cert: cert('client.crt'),
+              key: cert('client.key'),
+              ...(session ? { session } : {}),
+            })
+            socket.on('session', (made) => {
+              kept = made
+            })
+            let isReused = false
+            socket.on('secureConnect', () => {
+              isReused = socket.isSessionReused()
+              kept ??= socket.getSession()
+              socket.write('who am I?')
+            })
+            socket.on('data', (chunk) => {
+              said += chunk
+            })
+            socket.on('error', reject)
+            socket.on('close', () => resolve({ said, isReused, session: kept }))
+          },
+        )
+      const first = await attempt(undefined)
+      const second = await attempt(first.session)
+      expect([first.said, second.said]).toEqual(['alice', 'alice'])
+      expect(second.isReused).toBe(false)
+    },
+  )
 
   it('gives up on a client that stays silent', async () => {
     const refused = deferred<unknown>()
