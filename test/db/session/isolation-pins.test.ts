@@ -17,7 +17,12 @@ describe('clients that must keep their server', () => {
     const { host, port } = postgres().servers[0]!
     served = await startServe({
       shards: [{ host, port, database: postgres().database }],
-      general: [`default_pool_size = ${SERVERS}`, `checkout_timeout = ${CHECKOUT_MS}`],
+      general: [
+        `default_pool_size = ${SERVERS}`,
+        `checkout_timeout = ${CHECKOUT_MS}`,
+        // LISTEN keeps its server, too
+        'pub_sub_channel_size = 0',
+      ],
     })
     console = new pg.Client({ connectionString: served.adminUrl })
     await console.connect()
