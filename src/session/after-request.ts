@@ -6,7 +6,7 @@ import type { HeldServer } from './held-servers.js'
 import type { SessionCore } from './session-core.js'
 import { afterDiscardAll } from './startup-resets.js'
 
-export interface AfterRequest {
+interface AfterRequest {
   readonly pieces: readonly Buffer[]
   readonly expectations: readonly Expectation[]
 }

@@ -14,7 +14,9 @@ export function answerChannels(
   { listening, transaction }: SessionCore,
   text: string,
 ): Buffer | undefined {
-  if (!listening || transaction.phase === 'failed' || !NAME.test(text)) return undefined
+  // who listens to nothing gets the server's answer, which is the same
+  if (!listening || transaction.listening.size === 0) return undefined
+  if (transaction.phase === 'failed' || !NAME.test(text)) return undefined
   const asked = ALONE.exec(text)
   if (!asked) throw engineError('PUBSUB_CHANNELS')
   const channels = [...transaction.listening]
@@ -31,7 +33,8 @@ export function refuseChannels(core: SessionCore, steps: readonly Step[]): void 
   for (const step of steps) {
     const planned = step.kind === 'bind' ? step.statement?.planned : undefined
     if (!planned) continue
-    if (NAME.test(planned.text)) throw engineError('PUBSUB_CHANNELS')
+    if (core.transaction.listening.size > 0 && NAME.test(planned.text))
+      throw engineError('PUBSUB_CHANNELS')
     refusePrepare(core, planned.statements)
   }
 }

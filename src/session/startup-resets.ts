@@ -15,7 +15,7 @@ import { decodeErrorFields, encodeErrorResponse } from '../wire/error-response.j
 import { FrameWriter } from '../wire/frame-writer.js'
 
 /** A statement as servers hear it. */
-export interface HeardStatement {
+interface HeardStatement {
   readonly sql: string
   /** The tag that the client expects. */
   readonly tag: 'SET' | 'RESET'
@@ -78,7 +78,7 @@ interface Edit {
 }
 
 /** A query string as servers hear it. */
-export interface HeardQuery {
+interface HeardQuery {
   readonly text: string
   readonly edits: readonly Edit[]
 }

@@ -8,7 +8,7 @@ import { frontend } from '../../../src/wire/tags.js'
 import type { Chooser } from './chooser.js'
 import { observeSettings, sessionStatement } from './session-statements.js'
 
-export type ClientMessage =
+type ClientMessage =
   | { readonly kind: 'query'; readonly sql: string }
   | {
       readonly kind: 'parse'
