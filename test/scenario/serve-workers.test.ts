@@ -12,6 +12,7 @@ import { waitFor } from '../support/wait-for.js'
 import {
   AskingClients,
   askConsole,
+  askOnce,
   childrenOf,
   cpuMsOf,
   endAll,
@@ -241,7 +242,7 @@ describe('four workers', () => {
       await waitFor(
         async () => {
           // Clients that sit on a worker whose turn it is are told to connect again.
-          await served.query('SELECT 1').catch((error: pg.DatabaseError) => {
+          await askOnce(served, 'SELECT 1').catch((error: pg.DatabaseError) => {
             if (error.code !== '57P01' && !/terminated/.test(error.message)) throw error
           })
           asked++

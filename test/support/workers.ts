@@ -71,6 +71,16 @@ export async function openClient(served: Served): Promise<pg.Client> {
   return client
 }
 
+/** Rows of one statement, on a connection of its own that may be cut off. */
+export async function askOnce(served: Served, sql: string): Promise<Row[]> {
+  const client = await openClient(served)
+  try {
+    return (await client.query(sql)).rows
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}
+
 /** Clients that ask and ask; what each hears is kept. */
 export class AskingClients {
   readonly errors: { readonly worker: number; readonly message: string }[] = []
