@@ -17,6 +17,8 @@ interface Scope {
   readonly general: GeneralConfig
   readonly databases: readonly DatabaseTopology[]
   readonly problems: Problems
+  /** Some user looks others up. */
+  readonly hasAuthQuery: boolean
   /** A section [vault] is written. */
   readonly hasVault: boolean
 }
@@ -92,6 +94,7 @@ function checkSecrets(
     passwords.length > 0 ||
     values.passwordHash !== undefined ||
     values.identity !== undefined ||
+    scope.hasAuthQuery ||
     general.passthroughAuth !== 'disabled'
   if (!canEnter) problems.warn(entry.place, `${named} has no password and cannot log in`)
 }

@@ -80,6 +80,7 @@ function compile(
     general,
     databases,
     problems,
+    hasAuthQuery: entriesOf('users').some((entry) => entry.values['auth_query'] !== undefined),
     hasVault: entriesOf('vault').length > 0,
   })
   const hba = compileHba(general, entriesOf('general').at(-1), problems)
