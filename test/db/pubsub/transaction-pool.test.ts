@@ -241,7 +241,9 @@ describe('LISTEN through a transaction pool of one server', () => {
     ]) {
       await expect(listener.client.query(query as string)).rejects.toMatchObject({ code: '0A000' })
     }
-    expect((await listener.query('select 1 as one')).rows).toEqual([{ one: 1 }])
+    await listener.query('unlisten *')
+    const none = await listener.query('select count(*)::int as n from pg_listening_channels()')
+    expect(none.rows).toEqual([{ n: 0 }])
   })
 
   it('refuses to PREPARE a transaction that has listened, as PostgreSQL does', async () => {
