@@ -3,7 +3,7 @@ import type { KeyPlacer } from './key-placer.js'
 import type { ShardId } from './shard-set.js'
 
 /** The key's column as far as its default goes. */
-export interface DefaultingColumn {
+interface DefaultingColumn {
   /** Text of the default expression. */
   readonly default?: string | undefined
   readonly identity?: unknown

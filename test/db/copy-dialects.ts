@@ -2,7 +2,7 @@
 import { makeBinaryData } from './copy-binary-data.js'
 import { makeChoices, type Random } from './copy-random.js'
 
-export type ServerMajor = 15 | 16 | 17 | 18
+type ServerMajor = 15 | 16 | 17 | 18
 
 export interface CopyCase {
   readonly seed: number
