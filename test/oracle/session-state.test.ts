@@ -25,7 +25,7 @@ import { Neighbours } from './session-neighbours.js'
 import { shrink } from './session-shrink.js'
 
 const seed = Number(process.env['PGSHARD_SEED'] ?? bySize(20260301, Date.now() % 1_000_000_000))
-const count = Number(process.env['PGSHARD_SCENARIOS'] ?? bySize(90, 6000))
+const count = Number(process.env['PGSHARD_SCENARIOS'] ?? bySize(60, 6000))
 
 /** One step's answer. */
 type Heard = readonly string[]
