@@ -354,13 +354,14 @@ const ends = (child, isServe) =>
     ),
   )
 
+let served
 try {
   await everywhere(table)
   for (const format of Object.keys(makers)) await writeFiles(format)
   const parts = new Set(flags.only.split(','))
   if (parts.has('load')) for (const format of Object.keys(makers)) await benchLoad(format)
   if (parts.has('rejects')) await benchRejects()
-  const served = parts.has('proxy') || parts.has('stall') ? await startServe() : undefined
+  if (parts.has('proxy') || parts.has('stall')) served = await startServe()
   if (parts.has('proxy')) await benchProxy(served)
   if (parts.has('stall')) {
     console.log('memory')
@@ -374,9 +375,9 @@ try {
       return { pid: served.child.pid, ended: ends(spawn(name, args, { stdio: 'ignore' })) }
     })
   }
+} finally {
   served?.child.removeAllListeners('exit')
   served?.child.kill('SIGTERM')
-} finally {
   cli('cluster', 'destroy', '--dir', path('cluster'))
   rmSync(directory, { recursive: true, force: true })
 }
