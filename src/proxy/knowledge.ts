@@ -60,6 +60,7 @@ export class DatabaseKnowledge {
   #seen = -1
   readonly #watch: SchemaWatch
   #failure = 'it was not read'
+  #serverVersion: number | undefined
   #running: Promise<void> | undefined
   #again = false
   #retry: Timer | undefined
@@ -100,6 +101,11 @@ export class DatabaseKnowledge {
   /** The planner in force. @throws PROXY_NOT_READY */
   get inForce(): QueryPlanner {
     return (this.#reading ?? this.#known()).planner
+  }
+
+  /** Of the server that was asked last, as `server_version_num`; undefined before. */
+  get serverVersion(): number | undefined {
+    return this.#serverVersion
   }
 
   get isReady(): boolean {
@@ -221,6 +227,7 @@ export class DatabaseKnowledge {
     if (!pools) throw engineError('PROXY_NO_DATABASE', { database: this.name })
     const { openServer } = this.#sources
     return withPrimary(pools, shard, openServer, async (server) => {
+      this.#serverVersion = server.serverVersion
       const fingerprint = await fingerprintOf(server)
       const catalog = await this.#catalogOf(server)
       if (shard === 0) this.#watch.note(fingerprint)

@@ -49,7 +49,7 @@ export interface EnvironmentParts {
 }
 
 export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
-  const { clock, log, pools, clients, view, control } = parts
+  const { clock, log, pools, view, control } = parts
   const general = () => parts.inForce().config.general
   const pipelinesOf = pipelinesIn(clock, general)
   return {
@@ -64,16 +64,11 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
     get tlsRequired() {
       return general().tlsClientRequired
     },
+    protocolMinor: (database) => protocolMinor(parts, database),
     get isDraining() {
       return parts.isDraining()
     },
-    admitClient: (_user, database) => {
-      // The console stays open to the operator who must see why.
-      if (isConsole(parts, database)) return () => undefined
-      const limit = general().maxClientConn
-      if (!clients.admit(limit)) throw engineError('PROXY_CLIENT_LIMIT', { limit })
-      return () => clients.loggedIn()
-    },
+    admitClient: (_user, database) => admitClient(parts, database),
     watchRequests: requestWatches({ clock, log, general }),
     loginRules: (request) => loginRulesFor(parts, request),
     isAdminDatabase: (database) => isConsole(parts, database),
@@ -121,6 +116,22 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       copyTarget: known.copyTarget,
     }
   }
+}
+
+function admitClient(from: EnvironmentParts, database: string): () => void {
+  // The console stays open to the operator who must see why.
+  if (isConsole(from, database)) return () => undefined
+  const limit = from.inForce().config.general.maxClientConn
+  if (!from.clients.admit(limit)) throw engineError('PROXY_CLIENT_LIMIT', { limit })
+  return () => from.clients.loggedIn()
+}
+
+/** As a direct server would answer: 3.2 came with PostgreSQL 18. Versions that nobody has seen yet count as older. */
+function protocolMinor(from: EnvironmentParts, database: string | undefined): number {
+  if (database !== undefined && isConsole(from, database)) return 2
+  const { knowledge } = from.inForce()
+  const asked = database === undefined ? [...knowledge.values()] : [knowledge.get(database)]
+  return asked.every((one) => (one?.serverVersion ?? 0) >= 180_000) ? 2 : 0
 }
 
 /** Two-phase where every shard allows it; asked for by name it is only as good as the shards. */

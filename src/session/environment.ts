@@ -130,6 +130,8 @@ export interface SessionEnvironment {
   /** TLS for clients: undefined refuses SSLRequest with N. */
   readonly tls: import('../net/tls-upgrade.js').TlsServer | undefined
   readonly tlsRequired: boolean
+  /** The newest minor version of protocol 3 that the servers of a database speak; of all databases when it is not named. */
+  protocolMinor(database: string | undefined): number
   /** Takes a place for a client until its login has ended: then the result is called, once. @throws PROXY_CLIENT_LIMIT */
   admitClient(user: string, database: string): () => void
   /** How this client may log in. @throws the FATAL for one that may not even try: AUTH_NO_ENTRY, AUTH_REJECTED, AUTH_CERTIFICATE_* */

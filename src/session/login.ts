@@ -18,8 +18,6 @@ import { authenticate } from './authenticate.js'
 import type { SessionEnvironment } from './environment.js'
 import { LoginChannel } from './login-channel.js'
 
-/** The newest minor version of protocol 3 that is spoken with clients. */
-const MINOR = 2
 /** From 3.2 on keys are longer than four bytes. `MyCancelKeyLength` in `src/backend/tcop/postgres.c`. */
 const LONG_CANCEL_KEY_BYTES = 32
 const CANCEL_KEY_BYTES = 4
@@ -93,7 +91,7 @@ export class Login {
         case 'unsupported':
           // a client this old cannot read our error
           if (packet.major < 3) throw engineError('LOGIN_LEFT')
-          throw engineError('LOGIN_PROTOCOL', { major: packet.major, minor: packet.minor })
+          throw this.#unspoken(packet.major, packet.minor)
         case 'startup':
           return packet
       }
@@ -115,7 +113,7 @@ export class Login {
   async #negotiateEncryption({ kind }: { kind: StartupPacket['kind'] }): Promise<void> {
     if (kind !== 'ssl' && kind !== 'gssenc') return
     if (this.#answered.has(kind)) {
-      throw engineError('LOGIN_PROTOCOL', { major: 1234, minor: kind === 'ssl' ? 5679 : 5680 })
+      throw this.#unspoken(1234, kind === 'ssl' ? 5679 : 5680)
     }
     this.#answered.add(kind)
     const { tls } = this.#environment
@@ -127,10 +125,16 @@ export class Login {
     await this.#channel.encrypt(tls)
   }
 
+  #unspoken(major: number, minor: number): EngineError {
+    const newest = this.#environment.protocolMinor(undefined)
+    return engineError('LOGIN_PROTOCOL', { major, minor, newest })
+  }
+
   async #admit(message: StartupMessage): Promise<LoggedIn> {
     const environment = this.#environment
     const { parameters } = message
-    const negotiated = negotiate(message, MINOR)
+    const newest = environment.protocolMinor(parameters.get('database') ?? parameters.get('user'))
+    const negotiated = negotiate(message, newest)
     if (negotiated) {
       const writer = new FrameWriter()
       encodeNegotiateProtocolVersion(writer, negotiated)
@@ -150,7 +154,8 @@ export class Login {
     await authenticate(this.#channel, user, rules, environment.saltSecret)
     if (!rules.known) throw rules.refusal ?? engineError('LOGIN_REFUSED', { user, database })
     this.#channel.say({ kind: 'ok' })
-    const cancelKeyBytes = message.minor >= 2 ? LONG_CANCEL_KEY_BYTES : CANCEL_KEY_BYTES
+    const cancelKeyBytes =
+      Math.min(message.minor, newest) >= 2 ? LONG_CANCEL_KEY_BYTES : CANCEL_KEY_BYTES
     const rest = this.#channel.takeRest()
     return { socket, user, database, parameters, cancelKeyBytes, rest }
   }

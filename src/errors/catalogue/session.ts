@@ -219,6 +219,6 @@ export const sessionErrors = {
   LOGIN_PROTOCOL: {
     sqlstate: '0A000',
     severity: 'FATAL',
-    message: 'unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0',
+    message: 'unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{newest}',
   },
 } as const satisfies Record<string, CatalogueEntry>

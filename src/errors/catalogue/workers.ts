@@ -8,12 +8,6 @@ export const workerErrors = {
     hint: 'it is replaced; SHOW WORKERS says by which process',
     retry: 'unknown',
   },
-  WORKER_START: {
-    sqlstate: '58000',
-    message: 'a worker could not be started: {reason}',
-    hint: 'its own lines in the log say more',
-    exit: 3,
-  },
   WORKERS_TOO_MANY: {
     sqlstate: '53000',
     message: '{limit} cannot be shared by {workers} workers',

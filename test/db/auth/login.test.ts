@@ -1,9 +1,9 @@
-/** Logins of every method on both sides, the packets before them, protocol 3.2, and the limits that hold for strangers. */
+/** Logins of every method on both sides, the packets before them, and the limits that hold for strangers. */
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { isFileMissing, isMissing } from '../../support/tools.js'
+import { isMissing } from '../../support/tools.js'
 import { usePostgres } from '../../support/use-postgres.js'
 import { waitFor } from '../../support/wait-for.js'
 import {
@@ -11,7 +11,6 @@ import {
   databaseOf,
   errorField,
   GSSENC_REQUEST,
-  libpq18,
   psql,
   RawClient,
   type RunningServe,
@@ -24,7 +23,6 @@ import {
 
 const PASSWORD = 'correct horse'
 const methods = ['scram', 'md5', 'plain', 'trust'] as const
-const protocol = (minor: number) => (3 << 16) | minor
 
 describe.skipIf(isMissing('psql'))('logins', () => {
   const postgres = usePostgres({ version: 15, password: PASSWORD })
@@ -207,70 +205,6 @@ ${method === 'scram' ? '' : `auth_type = "${method}"\n`}`,
     )
     for (const done of running) expect((await done).rowCount).toBe(1)
     await Promise.all(clients.map((client) => client.end()))
-  })
-
-  test('protocol 3.2 gets a cancel key of 32 bytes, which cancels; its first four do not', async () => {
-    const raw = new RawClient(proxy.port)
-    raw.write(startupPacket({ user: 'u_trust', database: 'app' }, protocol(2)))
-    const frames = await raw.framesUntil('Z')
-    const key = frames.find(({ tag }) => tag === 'K')!.body
-    expect(frames.some(({ tag }) => tag === 'v')).toBe(false)
-    expect(key.length).toBe(36)
-    const sql = 'select pg_sleep(20)\0'
-    const query = Buffer.alloc(5 + sql.length)
-    query.write('Q')
-    query.writeInt32BE(4 + sql.length, 1)
-    query.write(sql, 5)
-    raw.write(query)
-    await waitFor(async () => {
-      const rows = await postgres().query(
-        "select 1 from pg_stat_activity where query = 'select pg_sleep(20)' and state = 'active'",
-      )
-      return rows.length > 0
-    })
-    for (const bytes of [key.subarray(0, 8), key]) {
-      const cancel = new RawClient(proxy.port)
-      cancel.write(untagged(CANCEL_REQUEST_CODE, bytes))
-      await cancel.closed()
-      if (bytes !== key) {
-        const rows = await postgres().query(
-          "select 1 from pg_stat_activity where query = 'select pg_sleep(20)' and state = 'active'",
-        )
-        expect(rows).toHaveLength(1)
-      }
-    }
-    const failed = (await raw.framesUntil('Z')).find(({ tag }) => tag === 'E')
-    raw.socket.destroy()
-    expect(errorField(failed!.body, 'C')).toBe('57014')
-  })
-
-  test('what we do not speak is negotiated down: versions above 3.2, options of the protocol', async () => {
-    const raw = new RawClient(proxy.port)
-    raw.write(
-      startupPacket({ user: 'u_trust', database: 'app', '_pq_.compression': 'on' }, protocol(9)),
-    )
-    const frames = await raw.framesUntil('Z')
-    raw.socket.destroy()
-    expect(frames[0]?.tag).toBe('v')
-    expect(frames[0]?.body.readInt32BE(0)).toBe(protocol(2))
-    expect(frames[0]?.body.readInt32BE(4)).toBe(1)
-    expect(frames[0]?.body.toString('utf8', 8)).toBe('_pq_.compression\0')
-    const old = new RawClient(proxy.port)
-    old.write(startupPacket({ user: 'u_trust', database: 'app', '_pq_.x': '' }))
-    const [first, ...rest] = await old.framesUntil('Z')
-    old.socket.destroy()
-    expect(first?.tag).toBe('v')
-    expect(first?.body.readInt32BE(0)).toBe(protocol(0))
-    expect(rest.find(({ tag }) => tag === 'K')?.body.length).toBe(8)
-  })
-
-  test.skipIf(isFileMissing(libpq18))('libpq 18 speaks protocol 3.2 with us', () => {
-    const ran = psql(
-      conninfo('u_scram', PASSWORD, 'min_protocol_version=3.2 max_protocol_version=3.2'),
-      'select 1',
-      libpq18,
-    )
-    expect(ran).toEqual({ code: 0, stdout: '1', stderr: '' })
   })
 
   test('D33: startup packets and answers that are too long end the connection', async () => {
