@@ -5,8 +5,7 @@
 import type { Clock } from '../base/clock.js'
 import { type EngineError, engineError } from '../errors/engine-error.js'
 import { mayEnter, noteRunAlone } from '../executor/pipeline/class-figures.js'
-import type { Lane } from '../executor/pipeline/lane.js'
-import type { PipelinedClient, Unit } from '../executor/pipeline/pipelined-client.js'
+import type { Carrier, PipelinedClient, Unit } from '../executor/pipeline/pipelined-client.js'
 import { replyBudget } from '../executor/pipeline/reply-budget.js'
 import type { ClassFigures, PlannedStatement, RouteContext } from '../plan/plan.js'
 import type { ServerConnection } from '../server/server-connection.js'
@@ -60,7 +59,7 @@ export class PipelinedRequests implements PipelinedClient {
   settings: Settings = Settings.none
   figures: ClassFigures = noFigures
   readonly #core: PipelinedHost
-  #lane: Lane | undefined
+  #carrier: Carrier | undefined
   #request: PipelinableRequest | undefined
   /** The Query message; borrowed until a server is told it. */
   #query: Buffer | undefined
@@ -79,6 +78,17 @@ export class PipelinedRequests implements PipelinedClient {
   constructor(core: PipelinedHost) {
     this.#core = core
     this.output = core.output
+  }
+
+  /** True while its request stands in line for a server. */
+  get isWaiting(): boolean {
+    return this.#carrier?.isWaiting === true
+  }
+
+  /** What it stands in line for, for people. */
+  get waitsFor(): string | undefined {
+    const request = this.isWaiting ? this.#request : undefined
+    return request && this.#core.access.pools.whyWaiting(request.shard, request.role)
   }
 
   get statement(): SharedStatement | undefined {
@@ -117,9 +127,9 @@ export class PipelinedRequests implements PipelinedClient {
 
   /** True when the request is the pipeline's to cancel. */
   cancel(): boolean {
-    const lane = this.#lane
-    if (!lane) return false
-    if (!lane.cancel(this)) return true
+    const carrier = this.#carrier
+    if (!carrier) return false
+    if (!carrier.cancel(this)) return true
     this.#forget()
     this.#core.fail(this.#core.timedOut ?? engineError('SESSION_CANCELLED'))
     return true
@@ -127,16 +137,16 @@ export class PipelinedRequests implements PipelinedClient {
 
   /** The client has gone. */
   leave(): void {
-    const lane = this.#lane
+    const carrier = this.#carrier
     this.#forget()
-    lane?.leave(this)
+    carrier?.leave(this)
     this.#stopWatching()
     replyBudget.release(this)
   }
 
   clientDrained(): void {
     replyBudget.release(this)
-    this.#lane?.resume()
+    this.#carrier?.resume()
   }
 
   /** A request goes to a server of its own. */
@@ -167,6 +177,14 @@ export class PipelinedRequests implements PipelinedClient {
     this.#watched = undefined
     this.#sentMs = 0
     return Math.max(1, count)
+  }
+
+  keep(): void {
+    if (this.#query) this.#query = Buffer.from(this.#query)
+  }
+
+  carriedBy(carrier: Carrier): void {
+    this.#carrier = carrier
   }
 
   unitFor(server: ServerConnection): Unit {
@@ -227,14 +245,12 @@ export class PipelinedRequests implements PipelinedClient {
     if (!pipeline) return false
     this.#hasFailed = false
     this.#request = request
-    const lane = pipeline.run(this, environment.clock.monotonicMs())
-    this.#lane = lane
-    if (!lane) this.#forget()
-    return lane !== undefined
+    this.#carrier = pipeline.run(this, environment.clock.monotonicMs())
+    return true
   }
 
   #forget(): void {
-    this.#lane = undefined
+    this.#carrier = undefined
     this.#request = undefined
     this.#query = undefined
     this.#batch = undefined

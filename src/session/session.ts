@@ -132,13 +132,13 @@ export class Session implements ClientHandle {
   }
 
   get state(): ClientHandle['state'] {
-    if (this.#core.isWaiting) return 'waiting'
+    if (this.#core.isWaiting || this.#core.pipelined.isWaiting) return 'waiting'
     if (this.#isBusy) return 'active'
     return this.#core.transaction.isExplicit ? 'idle in transaction' : 'idle'
   }
 
   get waitsFor(): string | undefined {
-    return this.#core.held.waitsFor
+    return this.#core.held.waitsFor ?? this.#core.pipelined.waitsFor
   }
 
   get pins(): readonly string[] {

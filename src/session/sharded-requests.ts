@@ -13,6 +13,7 @@ import { closeCompleteFrame, completeFrame, errorFrame, noticeFrame } from './an
 import { applyCompleted, type CompletedStatement, completedOf, isNeutral } from './apply-effects.js'
 import { commitOverShards } from './commit-over-shards.js'
 import type { HeldServer } from './held-servers.js'
+import { lendNames } from './lent-names.js'
 import { checkTransaction, refusal, requestRole } from './request-route.js'
 import type { SessionCore } from './session-core.js'
 
@@ -238,6 +239,7 @@ export class ShardedRequests {
     const bytes = this.#heard(completed, frame)
     core.withShard(shard, role, (held) => {
       core.running?.statements.push(completed)
+      lendNames(core, held, [statement])
       held.server.unnamed = undefined
       core.send(held, [bytes], [{ kind: 'query' }], 1)
     })

@@ -13,7 +13,7 @@ import { backend, TX_IDLE } from '../../wire/tags.js'
 import { noteRun, noteRunAlone, noteStall } from './class-figures.js'
 import type { LaneOwner } from './lane-owner.js'
 import { LaneQueue } from './lane-queue.js'
-import type { PipelinedClient } from './pipelined-client.js'
+import type { Carrier, PipelinedClient } from './pipelined-client.js'
 import type { Prelude } from './prelude.js'
 import { replyBudget } from './reply-budget.js'
 import { Slot } from './slot.js'
@@ -28,7 +28,8 @@ const CANCELLED = '57014'
 /** A shared statement answers so where the client's own would not: it names it, or has outlived a change. */
 const ofSharing = new Set(['08P01', '0A000'])
 
-export class Lane implements ServerReceiver {
+export class Lane implements ServerReceiver, Carrier {
+  readonly isWaiting = false
   readonly #owner: LaneOwner
   readonly #server: ServerConnection
   readonly #checkout: ServerCheckout
@@ -108,10 +109,6 @@ export class Lane implements ServerReceiver {
     this.#server.write(bytes, slots.length)
   }
 
-  /**
-   * The client wants its request cancelled. True: it never runs, or nobody hears of it, and the client is to be answered;
-   * false: the server was asked and will answer.
-   */
   cancel(client: PipelinedClient): boolean {
     const head = this.#queue.head
     if (head?.client !== client || !head.isWritten) {
@@ -123,7 +120,6 @@ export class Lane implements ServerReceiver {
     return false
   }
 
-  /** The client has gone. */
   leave(client: PipelinedClient): void {
     this.#queue.withdraw((slot) => slot.client === client)
     this.resume()
@@ -184,6 +180,7 @@ export class Lane implements ServerReceiver {
   }
 
   endOfRead(): void {
+    this.#owner.refill(this)
     const head = this.#queue.head
     if (!head) return this.#giveBack()
     if (!head.isWritten) this.flush()

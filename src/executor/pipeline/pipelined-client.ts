@@ -25,6 +25,17 @@ export interface PipelinedOutput extends RelayOutput {
   readonly queuedBytes: number
 }
 
+/** What has a request now: a lane, or the line of those that wait for one. */
+export interface Carrier {
+  readonly isWaiting: boolean
+  /** The client wants its request cancelled. True: it never runs, or nobody hears of it, and the client is to be answered; false: the server was asked and will answer. */
+  cancel(client: PipelinedClient): boolean
+  /** The client has gone. */
+  leave(client: PipelinedClient): void
+  /** The client has read what was waiting. */
+  resume(): void
+}
+
 export interface PipelinedClient {
   readonly output: PipelinedOutput
   /** Without application_name and routing hints (hard-parts §1.7). */
@@ -32,6 +43,10 @@ export interface PipelinedClient {
   readonly figures: ClassFigures
   /** The prepared statement that it runs; absent in the simple protocol. */
   readonly statement: SharedStatement | undefined
+  /** What it was given borrowed must be kept: it waits. */
+  keep(): void
+  /** It has waited; the lane carries it from now on. */
+  carriedBy(carrier: Carrier): void
   unitFor(server: ServerConnection): Unit
   /** ParseComplete has come, or stands in for it. */
   parsed(): void

@@ -1,5 +1,6 @@
 /** The rules of hard-parts §1 on one lane, each against a scripted server. */
 import { expect, test } from 'vitest'
+import { engineError } from '../../../../src/errors/engine-error.js'
 import { Settings } from '../../../../src/server/settings.js'
 import type { SharedStatement } from '../../../../src/server/shared-statement.js'
 import {
@@ -11,6 +12,7 @@ import {
   ready,
   rig,
   row,
+  type ScriptedServer,
   status,
 } from './rig.js'
 
@@ -63,7 +65,7 @@ test('takes no more on a lane that stalled', async () => {
   run('follower')
   await endOfTick()
   await clock.advance(30)
-  expect(run('late').lane).toBeUndefined()
+  expect(run('late').lane.isWaiting).toBe(true)
 })
 
 test('loses only the head with its server', async () => {
@@ -99,7 +101,7 @@ test('hands a cancel of its own to the head, and spares who stands behind it', a
   expect(head.lane?.cancel(head.client)).toBe(false)
   expect(server.cancels).toHaveLength(1)
   // no more statements for a server that a cancel is on its way to
-  expect(run('late').lane).toBeUndefined()
+  expect(run('late').lane.isWaiting).toBe(true)
   server.says(failure('57014'), ready, row('half'), failure('57014'), ready, answerFor('for third'))
   expect(head.client.events).toEqual(['failed', 'ready', 'finished'])
   expect(follower.events).toEqual(['elsewhere'])
@@ -182,12 +184,17 @@ test('writes nothing that needs a Parse behind one that is not confirmed', async
     uses: 2,
   }
   const client = (name: string) => Object.assign(new FakeClient(name), { statement })
-  expect(pipeline.run(client('a'), clock.monotonicMs())).toBeDefined()
-  expect(pipeline.run(client('b'), clock.monotonicMs())).toBeUndefined()
+  pipeline.run(client('a'), clock.monotonicMs())
+  const second = client('b')
+  expect(pipeline.run(second, clock.monotonicMs()).isWaiting).toBe(true)
   expect(server.connection.prepared.has(statement)).toBe(false)
+  await endOfTick()
+  expect(server.socket.writes.join('')).not.toMatch(/<b>/)
   server.says(parseComplete)
   expect(server.connection.prepared.has(statement)).toBe(true)
-  expect(pipeline.run(client('c'), clock.monotonicMs())).toBeDefined()
+  expect(second.events).toEqual(['kept', 'carried'])
+  await endOfTick()
+  expect(server.socket.writes.join('')).toMatch(/<b>/)
 })
 
 test('does not count a statement as prepared whose Parse failed', () => {
@@ -247,32 +254,89 @@ test('joins only clients with equal settings', () => {
   const other = Object.assign(new FakeClient('b'), {
     settings: Settings.none.with('datestyle', "'ISO'"),
   })
-  expect(pipeline.run(other, clock.monotonicMs())).toBeUndefined()
+  expect(pipeline.run(other, clock.monotonicMs()).isWaiting).toBe(true)
 })
 
 test('ends a lane early for those who wait for a server', async () => {
   const { run, clock, pool } = rig()
   run('a')
-  pool.waiting = 1
-  expect(run('b').lane).toBeDefined()
+  pool.others = 1
+  expect(run('b').lane.isWaiting).toBe(false)
   await clock.advance(6)
-  expect(run('c').lane).toBeUndefined()
+  expect(run('c').lane.isWaiting).toBe(true)
+})
+
+test('those who find no room wait as one, and a server that comes serves them all', async () => {
+  const { servers, run, pool, limits } = rig(2)
+  const [first, second] = servers as [ScriptedServer, ScriptedServer]
+  limits.depth = 2
+  const aside = pool.idle.splice(0, 1)[0] as ScriptedServer
+  const clients = ['a', 'b', 'c', 'd', 'e'].map(run)
+  expect(clients.map(({ lane }) => lane.isWaiting)).toEqual([false, false, true, true, true])
+  expect(pool.asked).toHaveLength(1)
+  pool.idle.push(aside)
+  await pool.serve()
+  await endOfTick()
+  expect(first.socket.writes.join('') + second.socket.writes.join('')).toBe('<a><b><c><d>')
+  // who waits goes before who comes
+  const late = run('f')
+  first.says(answerFor('for a'), answerFor('for b'))
+  await endOfTick()
+  expect(first.socket.writes.join('')).toBe('<a><b><e><f>')
+  expect(late.client.events).toEqual(['kept', 'carried'])
+  expect(clients[0]?.client.answer).toEqual(answerFor('for a'))
+})
+
+test('a client that waits can cancel or leave; nothing of it reaches a server', async () => {
+  const { server, run, pool } = rig()
+  pool.idle.length = 0
+  const [gone, cancelled, patient] = ['gone', 'cancelled', 'patient'].map(run)
+  gone?.lane.leave(gone.client)
+  expect(cancelled?.lane.cancel(cancelled.client)).toBe(true)
+  pool.idle.push(server)
+  await pool.serve()
+  await endOfTick()
+  expect(server.socket.writes.join('')).toBe('<patient>')
+  expect(patient?.client.events).toEqual(['kept', 'carried'])
+})
+
+test('each waits as long as it may, and hears for itself why there is no server', async () => {
+  const { run, pool, clock } = rig()
+  pool.idle.length = 0
+  const early = run('early').client
+  await clock.advance(3000)
+  const late = run('late').client
+  expect(pool.asked[0]?.timeoutMs).toBe(5000)
+  await clock.advance(2000)
+  const timeout = engineError('POOL_CHECKOUT_TIMEOUT', {
+    ...{ timeoutMs: 5000, address: 'h:1', lent: 1, maxSize: 1, waiting: 1 },
+  })
+  pool.asked.shift()?.reject(timeout)
+  await endOfTick()
+  expect(early.events).toEqual(['kept', 'lost'])
+  expect(late.events).toEqual(['kept'])
+  expect(pool.asked[0]?.timeoutMs).toBe(3000)
+  pool.asked.shift()?.reject(new Error('offline'))
+  await endOfTick()
+  expect(late.events).toEqual(['kept', 'elsewhere'])
 })
 
 test('gives a server back now and then although it is never idle', async () => {
-  const { run, clock, server, limits } = rig()
+  const { run, clock, server, limits, pool } = rig()
   limits.stallMs = 1000
   run('a')
   await clock.advance(251)
-  expect(run('b').lane).toBeUndefined()
+  expect(run('b').lane.isWaiting).toBe(true)
   server.says(answerFor('for a'))
-  expect(run('c').lane).toBeDefined()
+  expect(pool.events).toEqual(['released'])
+  await pool.serve()
+  expect(run('c').lane.isWaiting).toBe(false)
 })
 
 test('takes no more than its depth', () => {
   const { run, limits } = rig()
   limits.depth = 2
-  expect(run('a').lane).toBeDefined()
-  expect(run('b').lane).toBeDefined()
-  expect(run('c').lane).toBeUndefined()
+  expect(run('a').lane.isWaiting).toBe(false)
+  expect(run('b').lane.isWaiting).toBe(false)
+  expect(run('c').lane.isWaiting).toBe(true)
 })

@@ -99,7 +99,15 @@ export class ScriptedServer {
 
 export class FakePool {
   readonly idle: ScriptedServer[]
-  waiting = 0
+  readonly limits = { checkoutTimeoutMs: 5000 }
+  /** Callers beside those of the pipeline. */
+  others = 0
+  /** Places that the pipeline has in the queue. */
+  readonly asked: {
+    readonly timeoutMs: number
+    readonly resolve: (checkout: Checkout<ServerConnection>) => void
+    readonly reject: (error: unknown) => void
+  }[] = []
   asksToGrow = 0
   readonly events: string[] = []
 
@@ -111,9 +119,29 @@ export class FakePool {
     this.asksToGrow++
   }
 
+  get waiting(): number {
+    return this.others + this.asked.length
+  }
+
+  checkout({ timeoutMs }: { timeoutMs: number }): Promise<Checkout<ServerConnection>> {
+    return new Promise((resolve, reject) => {
+      this.asked.push({ timeoutMs, resolve, reject })
+    })
+  }
+
+  /** Serves the pipeline's place in the queue. */
+  async serve(): Promise<void> {
+    const server = this.idle.pop() as ScriptedServer
+    this.asked.shift()?.resolve(this.#lend(server))
+    await Promise.resolve()
+  }
+
   tryCheckout(): Checkout<ServerConnection> | undefined {
     const server = this.waiting > 0 ? undefined : this.idle.pop()
-    if (!server) return undefined
+    return server && this.#lend(server)
+  }
+
+  #lend(server: ScriptedServer): Checkout<ServerConnection> {
     const back = (what: string) => void this.events.push(what)
     return {
       resource: server.connection,
@@ -155,6 +183,14 @@ export class FakeClient implements PipelinedClient {
   /** The answer so far. */
   get answer(): Buffer {
     return Buffer.concat(this.#heard)
+  }
+
+  keep(): void {
+    this.events.push('kept')
+  }
+
+  carriedBy(): void {
+    this.events.push('carried')
   }
 
   unitFor(): Unit {
