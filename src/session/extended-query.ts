@@ -53,6 +53,8 @@ export class ExtendedQuery {
   awaitsCopy = false
   /** Part of the answer has gone out before a server was there. */
   #answered = false
+  /** Runs what was gathered from its beginning. */
+  #again: (() => void) | undefined
 
   constructor(core: SessionCore, sharded: ShardedRequests) {
     this.#core = core
@@ -98,6 +100,7 @@ export class ExtendedQuery {
   /** The request has ended, or the connection of a flushed one is gone. */
   reset(): void {
     this.#items = []
+    this.#again = undefined
     this.#bytes = 0
     this.#bound = undefined
     this.#boundWorks = false
@@ -130,13 +133,12 @@ export class ExtendedQuery {
       refuseChannels(core, steps)
       if (steps.length === 0 && !this.#bound) return end === 'sync' ? core.complete() : undefined
       if (!this.#bound && this.#runLocally(steps, end)) return
-      this.#route(steps, end)
-      if (core.held.isWaiting && !this.#bound && !this.#answered) {
-        core.again = () => {
-          this.#items = items
-          this.run(end)
-        }
+      this.#again = () => {
+        this.#items = items
+        this.run(end)
       }
+      this.#route(steps, end)
+      if (core.held.isWaiting && !this.#bound && !this.#answered) core.again = this.#again
     } catch (error) {
       this.#refuse(error as EngineError, end)
     }
@@ -200,8 +202,14 @@ export class ExtendedQuery {
     const role = requestRole(core, statements, plans)
     if (this.#bound && this.#bound.shard !== shard) this.#leaveBound()
     const alone = () => core.withShard(shard, role, (held) => this.#sendChecked(held, steps, end))
+    const again = this.#again
+    const elsewhere = () => {
+      core.again = again
+      alone()
+    }
+    const request = { shard, role, alone: elsewhere }
     const mayShare = end === 'sync' && !this.#bound
-    if (!mayShare || !core.pipelined.runSteps(steps, statements, { shard, role, alone })) alone()
+    if (!mayShare || !core.pipelined.runSteps(steps, statements, request)) alone()
     else this.reset()
   }
 

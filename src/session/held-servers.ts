@@ -290,6 +290,11 @@ export class HeldServers {
     for (const held of this.#held.values()) this.release(held)
   }
 
+  /** While a server is pinned, what it says on its own (NOTIFY) goes to the client at once. */
+  watchPinned(): void {
+    for (const held of this.#held.values()) held.server.receiver = held.relay
+  }
+
   /** Gives back one server that has nothing under way. */
   release(held: HeldServer): void {
     this.#held.delete(held.shard)

@@ -29,6 +29,8 @@ export interface SessionHooks {
   ends(): void
   /** The client must go with this FATAL: now, or when its transaction is over. */
   mustEnd(error: EngineError, now: boolean): void
+  /** Runs a Query message from its beginning: the shards were exchanged before a server had it. */
+  runAgain(query: Buffer): void
   /** COPY FROM STDIN whose rows go to several shards. */
   shardedCopy(statement: PlannedStatement, plan: Plan, text: string): void
 }

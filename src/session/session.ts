@@ -102,6 +102,7 @@ export class Session implements ClientHandle {
           this.#gone()
         },
         mustEnd: (error, now) => this.end(now, error),
+        runAgain: (query) => this.#runQuery(query),
         shardedCopy: (statement, plan, text) => this.#shardedCopy(statement, plan, text),
       },
     })
@@ -245,6 +246,10 @@ export class Session implements ClientHandle {
   #query(frame: Buffer): void {
     this.#startRequest()
     this.#extended.reset()
+    this.#runQuery(frame)
+  }
+
+  #runQuery(frame: Buffer): void {
     runSimpleQuery(this.#core, this.#sharded, frame.toString('utf8', 5, frame.length - 1), frame)
   }
 
@@ -292,7 +297,7 @@ export class Session implements ClientHandle {
     if (this.isQuiet && (this.#endsBecause || this.#environment.isDraining)) {
       if (this.#queue.size === 0) return this.end(true, this.#endsBecause)
     }
-    this.#watchPinned()
+    this.#core.held.watchPinned()
     this.#armIdle()
     this.#drainQueue()
   }
@@ -354,13 +359,6 @@ export class Session implements ClientHandle {
     this.#extended.awaitsCopy = false
     if (this.#behind && this.#skipsToSync) this.#runBehind()
     else this.#drainQueue()
-  }
-
-  /** While a server is pinned, what it says on its own (NOTIFY) goes to the client at once. */
-  #watchPinned(): void {
-    for (const held of this.#core.held.all()) {
-      held.server.receiver = held.relay
-    }
   }
 
   #armIdle(): void {

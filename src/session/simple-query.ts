@@ -159,6 +159,7 @@ function relay(
 
 /** What was to be pipelined gets a server of its own. */
 function runAlone(this: PipelinableQuery, bytes: Buffer): void {
+  this.core.again = () => this.core.hooks.runAgain(bytes)
   relayAlone(this.core, this.shard, this.role, this.query, bytes)
 }
 

@@ -83,10 +83,15 @@ describe('four workers', () => {
   it('B7, B9, B10: a cancel ends the query of its client in whichever worker it lands', async () => {
     const seen = new Set<string>()
     const counters = async () => numbers(await askConsole(served, 'SHOW WORKERS'), 'cancels')
-    const clients = await Promise.all(Array.from({ length: WORKERS * 2 }, () => openClient(served)))
+    const clients: pg.Client[] = []
     const owners = new Map<number, pg.Client>()
-    for (const client of clients) owners.set(await workerOf(served, client), client)
-    expect([...owners.keys()].sort()).toEqual([0, 1, 2, 3])
+    // the primary may not have heard yet of all that were closed, and spare a worker for a moment
+    await waitFor(async () => {
+      const client = await openClient(served)
+      clients.push(client)
+      owners.set(await workerOf(served, client), client)
+      return owners.size === WORKERS
+    })
     const forwardedBefore = numbers(await askConsole(served, 'SHOW WORKERS'), 'cancels_forwarded')
     let cancels = 0
     for (const [owner, client] of owners) {
@@ -192,27 +197,28 @@ describe('four workers', () => {
 
   it('a worker that is killed is replaced, and the clients of the others notice nothing', async () => {
     const asking = await AskingClients.start(served, 12)
-    const [victim] = await askConsole(served, 'SHOW WORKERS')
+    const number = asking.workers[0] as number
+    const victim = (await askConsole(served, 'SHOW WORKERS'))[number]
     await waitFor(() => asking.total > 200)
     process.kill(Number(victim?.['pid']), 'SIGKILL')
     const replaced = await waitFor(async () => {
-      const [row] = await askConsole(served, 'SHOW WORKERS').catch(() => [])
+      const row = (await askConsole(served, 'SHOW WORKERS').catch(() => []))[number]
       return row?.['state'] === 'ready' && row['pid'] !== victim?.['pid'] ? row : undefined
     })
     expect(replaced['replaced']).toBe('1')
     const then = asking.total
     await waitFor(() => asking.total > then + 200)
     await asking.stop()
-    expect(new Set(asking.errors.map(({ worker }) => worker))).toEqual(new Set([0]))
-    expect(asking.errors).toHaveLength(asking.workers.filter((worker) => worker === 0).length)
+    expect(new Set(asking.errors.map(({ worker }) => worker))).toEqual(new Set([number]))
+    expect(asking.errors).toHaveLength(asking.workers.filter((one) => one === number).length)
     // What it held is free again, and its share of clients is served by the new one.
     const clients = await Promise.all(Array.from({ length: 8 }, () => openClient(served)))
     await Promise.all(clients.map((client) => client.query('SELECT pg_sleep(0.1)')))
     const owners = await Promise.all(clients.map((client) => workerOf(served, client)))
-    expect(owners).toContain(0)
+    expect(owners).toContain(number)
     await endAll(clients)
     expect(served.program.stderr).toMatch(
-      /a worker ended and is replaced worker=0 .*signal=SIGKILL/,
+      /a worker ended and is replaced worker=\d .*signal=SIGKILL/,
     )
   })
 
