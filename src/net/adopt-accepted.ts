@@ -58,6 +58,8 @@ export function adoptHandle(
     onread: bytes.onRead,
     writableHighWaterMark: WRITE_HIGH_WATER_BYTES,
     pauseOnCreate: true,
+    // NodeByteSocket answers a FIN, when nobody holds it open
+    allowHalfOpen: true,
     readable: true,
     writable: true,
   } as ConstructorParameters<typeof Socket>[0])

@@ -19,11 +19,15 @@ export interface ByteSocket {
    * Does nothing on a socket that has ended.
    */
   write(buffer: Buffer): boolean
+  /** `write` has returned false, and `onDrain` is still to come. */
+  readonly isFull: boolean
   /** Bytes queued that the kernel has not taken. */
   readonly writableLength: number
   /** Stops reading from the kernel until `resume`. */
   pause(): void
   resume(): void
+  /** From now on the other side's FIN does not end it: `end` does, which the other side may be waiting for. */
+  holdOpen(): void
   /** Sends what is queued, then FIN; what still arrives is dropped. */
   end(last?: Buffer): void
   /** Drops the queue and closes now. */
@@ -67,6 +71,7 @@ export class NodeByteSocket implements ByteSocket {
   /** What Node read although paused: its streams can start a read a tick after they were stopped. */
   #kept: Buffer | undefined
   #closeWaits = false
+  #isHeldOpen = false
   #remoteAddress: string = LOCAL_ADDRESS
   #remotePort = 0
   readonly tls?: TlsFacts
@@ -103,7 +108,7 @@ export class NodeByteSocket implements ByteSocket {
     socket.on('drain', this.#onDrainEvent)
     socket.on('close', this.#onCloseEvent)
     // The peer's FIN shows while we wait for data only when someone consumes the end of the stream.
-    socket.on('end', ignore)
+    socket.on('end', this.#onEndEvent)
     if (this.#onChunk && !this.#paused) socket.resume()
   }
 
@@ -123,7 +128,8 @@ export class NodeByteSocket implements ByteSocket {
     socket.off('error', this.#onError)
     socket.off('drain', this.#onDrainEvent)
     socket.off('close', this.#onCloseEvent)
-    socket.off('end', ignore)
+    socket.off('end', this.#onEndEvent)
+    socket.allowHalfOpen = false
     this.#socket = undefined
     this.#ended = true
     this.#closed = true
@@ -142,6 +148,10 @@ export class NodeByteSocket implements ByteSocket {
 
   get writableLength(): number {
     return this.#socket?.writableLength ?? 0
+  }
+
+  get isFull(): boolean {
+    return this.#wantsDrain
   }
 
   get remoteAddress(): string {
@@ -185,6 +195,10 @@ export class NodeByteSocket implements ByteSocket {
     else if (!this.#paused) this.#socket?.resume()
   }
 
+  holdOpen(): void {
+    this.#isHeldOpen = true
+  }
+
   end(last?: Buffer): void {
     if (this.#ended || !this.#socket) return
     if (last) this.write(last)
@@ -217,6 +231,10 @@ export class NodeByteSocket implements ByteSocket {
 
   readonly #onError = (error: Error): void => {
     this.#error ??= error
+  }
+
+  readonly #onEndEvent = (): void => {
+    if (!this.#isHeldOpen) this.#socket?.end()
   }
 
   readonly #onDrainEvent = (): void => {

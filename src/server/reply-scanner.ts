@@ -33,6 +33,11 @@ export class ReplyScanner {
     this.receiver = receiver
   }
 
+  /** A part of a row was handed on, and the rest has not come. */
+  get isInRow(): boolean {
+    return this.#rowBytesLeft > 0
+  }
+
   /**
    * Feeds one read. The receiver may be exchanged inside a `frame` call; the rest goes to the new one.
    * @throws WIRE_FRAME_LENGTH, WIRE_FRAME_TOO_LONG; the scanner is then unusable

@@ -90,6 +90,11 @@ export class ServerConnection {
     this.socket.onDrain = () => this.#receiver?.drained?.()
   }
 
+  /** A part of a row went to the receiver, and the rest has not come. */
+  get isInRow(): boolean {
+    return this.#scanner.isInRow
+  }
+
   get serverVersion(): number {
     return versionNumber(this.parameters.get('server_version') ?? '0')
   }

@@ -53,7 +53,8 @@ export class ClientOutput {
   flush(): boolean {
     if (this.#ownUsed === 0) {
       const range = this.#range
-      if (!range) return this.#socket.writableLength === 0
+      // bytes that still leave are no reason to wait, unless somebody will say when they have left
+      if (!range) return !this.#socket.isFull
       this.#range = undefined
       this.bytesSent += this.#to - this.#from
       return this.#socket.write(range.subarray(this.#from, this.#to))

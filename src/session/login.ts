@@ -80,7 +80,8 @@ export class Login {
       const packet = decodeStartupPacket(await this.#channel.packet())
       switch (packet.kind) {
         case 'cancel':
-          // Who cancels waits for the end of this connection before it goes on.
+          // Who cancels waits for the end of this connection before it goes on, and may have ended its own half.
+          this.#channel.socket.holdOpen()
           await this.#environment.cancelByKey(packet.processId, packet.secret)
           this.#channel.socket.end()
           return undefined

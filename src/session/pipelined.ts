@@ -114,6 +114,8 @@ export class PipelinedRequests implements PipelinedClient {
     const batch = pipelinedBatchOf(steps)
     if (!batch) return false
     const { shared } = batch.statement
+    // its text is a PREPARE: a server learns it by running that, under the client's own name
+    if (shared.isSql) return false
     // prepared elsewhere under other settings, it would mean something else
     if (!readingOf(this.#core.transaction.settings).equals(shared.reading)) return false
     if (!this.#mayRun(statement, shared.parameterTypes)) return false
@@ -230,9 +232,9 @@ export class PipelinedRequests implements PipelinedClient {
     request?.alone(query)
   }
 
-  lost(error: EngineError, sawFatal: boolean): void {
+  lost(error: EngineError, ends: boolean): void {
     this.#forget()
-    if (!sawFatal) return this.#core.fail(error)
+    if (!ends) return this.#core.fail(error)
     this.output.flush()
     this.#core.hooks.ends()
   }

@@ -380,8 +380,9 @@ export class SessionCore {
     this.held.temporary.clear()
     if (this.access.poolerMode === 'session') this.held.pins.add('session mode')
     if (this.transaction.isExplicit) this.transaction.fail()
-    if (this.#sawFatal) {
-      // the server's own FATAL has gone to the client, who now sees what it would see of the server: the end
+    else this.transaction.undoImplicit()
+    if (this.#sawFatal || (working && held.server.isInRow)) {
+      // its own FATAL has gone to the client, or a part of a row behind which no error would be seen: the end, as directly
       this.output.flush()
       return this.hooks.ends()
     }

@@ -195,7 +195,7 @@ export class Lane implements ServerReceiver, Carrier {
     if (head?.client) {
       if (head.isWritten && !head.isStray) {
         this.#handKept(head, head.client)
-        head.client.lost(error, this.#sawFatal)
+        head.client.lost(error, this.#sawFatal || (head.hasAnswered && this.#server.isInRow))
       } else head.client.elsewhere()
     }
     for (const { client } of others) client?.elsewhere()

@@ -59,6 +59,6 @@ export interface PipelinedClient {
   finished(): void
   /** Nothing of it has reached the client: it must run on a server of its own. */
   elsewhere(): void
-  /** The server was lost while it ran the request. */
-  lost(error: EngineError, sawFatal: boolean): void
+  /** The server was lost while it ran the request. `ends`: the client has its FATAL, or a part of a row: nothing more can be said to it. */
+  lost(error: EngineError, ends: boolean): void
 }

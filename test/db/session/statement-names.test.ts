@@ -56,7 +56,7 @@ describe('names of prepared statements', () => {
     const second = await WireClient.open(one)
     await first.rows("prepare s as select 'first'")
     await second.ask([say.parse('s', "select 'second'"), say.sync()])
-    for (let i = 0; i < 3; i++) {
+    for (let i = 0; i < 30; i++) {
       expect(await first.rows('execute s')).toEqual([['first']])
       expect(await second.rows('execute s')).toEqual([['second']])
       const [answer = []] = await first.ask([say.bind('s'), say.execute(), say.sync()])

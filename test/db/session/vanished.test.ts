@@ -3,7 +3,9 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { openServer } from '../../../src/server/open-server.js'
 import { queryFrame } from '../../../src/server/server-connection.js'
 import { type Served, startServe } from '../../support/serve.js'
+import { startSpoiler } from '../../support/spoiler.js'
 import { usePostgres } from '../../support/use-postgres.js'
+import { waitFor } from '../../support/wait-for.js'
 
 describe('a client that vanishes in mid-statement', () => {
   const postgres = usePostgres({ version: 15 })
@@ -56,5 +58,34 @@ describe('a client that vanishes in mid-statement', () => {
     await other.query('select 1')
     await other.end()
     expect(heard).toEqual([])
+  })
+})
+
+describe('a server that is lost in mid-request', () => {
+  const postgres = usePostgres({ version: 15 })
+
+  it('ends the client who has a part of a row: an error behind it would be read as the rest', async () => {
+    const { host, port } = postgres().servers[0]!
+    const spoiler = await startSpoiler({ host, port })
+    const served = await startServe({
+      shards: [{ host: spoiler.host, port: spoiler.port, database: postgres().database }],
+    })
+    const client = await served.connect()
+    client.on('error', () => undefined)
+    const lost = client
+      .query("select repeat('x', 100000); select pg_sleep(30)")
+      .catch((error: unknown) => error)
+    await waitFor(async () => {
+      const rows = await postgres().query(
+        "select 1 from pg_stat_activity where state = 'active' and wait_event = 'PgSleep'",
+      )
+      return rows.length === 1
+    })
+    // by now the client has what the server has sent: all but the end of the row
+    await served.query('select 1')
+    spoiler.strike('reset')
+    expect(String(await lost)).toMatch(/terminated|ECONNRESET/)
+    await client.end().catch(() => undefined)
+    await spoiler.close()
   })
 })

@@ -32,6 +32,40 @@ async function until(condition: () => boolean, what: string): Promise<void> {
 }
 
 describe('byte sockets', () => {
+  it('end when the other side does, unless they are held open for what is still to come', async () => {
+    for (const isHeld of [false, true]) {
+      const accepted = deferred<ByteSocket>()
+      const listener = await listen({}, (socket) => accepted.resolve(socket))
+      listeners.push(listener)
+      const client = createConnection({ host: listener.host, port: listener.port })
+      const events: string[] = []
+      client.on('data', (data) => events.push(`${data}`)).on('close', () => events.push('closed'))
+      client.end('half')
+      const server = await accepted.promise
+      if (isHeld) server.holdOpen()
+      let hasRead = false
+      server.onChunk = () => {
+        hasRead = true
+      }
+      await until(() => hasRead, 'the half')
+      if (isHeld) {
+        // long enough for a FIN of its own to arrive
+        const { client: other, server: peer } = await pair()
+        const echoed = deferred<void>()
+        peer.onChunk = (chunk) => void peer.write(Buffer.from(chunk))
+        other.onChunk = () => echoed.resolve()
+        other.write(Buffer.from('round trip'))
+        await echoed.promise
+        await new Promise((resolve) => setTimeout(resolve, 50))
+        other.destroy()
+        expect(events).toEqual([])
+        server.end(Buffer.from('answer'))
+      }
+      await until(() => events.includes('closed'), 'the end')
+      expect(events).toEqual(isHeld ? ['answer', 'closed'] : ['closed'])
+    }
+  })
+
   it('carries bytes both ways and closes once on both sides', async () => {
     const { client, server } = await pair()
     const seen: string[] = []

@@ -25,6 +25,12 @@ class FakeSocket implements ByteSocket {
     this.isPaused = false
   }
 
+  readonly isFull = false
+
+  holdOpen(): void {
+    throw new Error('not for a login')
+  }
+
   end(): void {
     // nothing to close
   }
