@@ -76,7 +76,8 @@ export class BenchClient {
     if (scheduledMs === undefined) return true
     if (!(await this.#ensureConnection())) return false
     const begunMs = group.clock.monotonicMs()
-    const fromMs = group.plan.ratePerSec === undefined ? begunMs : scheduledMs
+    // a timer may fire a fraction of a millisecond early, which is no lag
+    const fromMs = group.plan.ratePerSec === undefined ? begunMs : Math.min(scheduledMs, begunMs)
     const { ending, tries } = await this.#tries()
     if (ending === 'interrupted') return true
     if (ending === 'aborted') return this.#abort()
