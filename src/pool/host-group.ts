@@ -108,12 +108,12 @@ function newestPrimary(hosts: readonly GroupHost[]): GroupHost | undefined {
   for (const host of hosts) {
     if (!host.isCurrent || !host.report || host.report.isInRecovery) continue
     if (isOutdated(host, hosts)) continue
-    if (!best?.report || isNewer(host.report, best.report)) best = host
+    if (!best?.report || isBeyond(host.report, best.report)) best = host
   }
   return best
 }
 
-const isNewer = (a: HostReport, b: HostReport): boolean =>
+export const isBeyond = (a: Position, b: Position): boolean =>
   a.timeline === b.timeline ? a.lsnBytes > b.lsnBytes : a.timeline > b.timeline
 
 /** Another host of the same cluster was seen on a newer timeline; also one that does not answer now. */

@@ -23,7 +23,9 @@ export interface PoolFilter {
   readonly database?: string
 }
 
-const keyOf = (user: string, database: string): string => JSON.stringify([user, database])
+/** One user of one database. */
+export const userKeyOf = (user: string, database: string): string =>
+  JSON.stringify([user, database])
 
 export class Pools implements PoolMap {
   readonly roles: HostRoles
@@ -45,12 +47,12 @@ export class Pools implements PoolMap {
   }
 
   shardPools(user: string, database: string): UserPools | undefined {
-    return this.#users.get(keyOf(user, database))
+    return this.#users.get(userKeyOf(user, database))
   }
 
   /** Makes the pools of one user, or gives them another definition; those of the others stay as they are. */
   put(definition: PoolDefinition): void {
-    const known = this.#users.get(keyOf(definition.user, definition.database))
+    const known = this.#users.get(userKeyOf(definition.user, definition.database))
     if (known) this.#exchange(known, definition)
     else this.#add(definition)
     this.#watch()
@@ -58,7 +60,7 @@ export class Pools implements PoolMap {
 
   /** Takes the pools of one user away. */
   remove(user: string, database: string): void {
-    const key = keyOf(user, database)
+    const key = userKeyOf(user, database)
     for (const { pool } of this.#users.get(key)?.shards.flat() ?? []) pool.goOffline()
     this.#users.delete(key)
     this.#watch()
@@ -68,7 +70,7 @@ export class Pools implements PoolMap {
   apply(definitions: readonly PoolDefinition[]): void {
     const wanted = new Set<string>()
     for (const definition of definitions) {
-      const key = keyOf(definition.user, definition.database)
+      const key = userKeyOf(definition.user, definition.database)
       wanted.add(key)
       const known = this.#users.get(key)
       if (known) this.#exchange(known, definition)
@@ -160,7 +162,7 @@ export class Pools implements PoolMap {
     const { clock, random } = this.#options
     const environment = { clock, random, roles: this.roles }
     const pools = new UserPools(definition, this.#build(definition), environment)
-    this.#users.set(keyOf(definition.user, definition.database), pools)
+    this.#users.set(userKeyOf(definition.user, definition.database), pools)
     return pools
   }
 

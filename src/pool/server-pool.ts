@@ -4,6 +4,7 @@ import type { Log } from '../base/log.js'
 import { type EngineError, engineError, toEngineError } from '../errors/engine-error.js'
 import { LatencyHistogram } from '../metrics/latency-histogram.js'
 import type { ServerConnection } from '../server/server-connection.js'
+import { addTraffic, noTraffic, type Traffic } from '../server/traffic.js'
 import type { HostDefinition, OpenServer, PoolDefinition } from './definition.js'
 import { Health } from './health.js'
 import type { KnownRole, Position } from './host-group.js'
@@ -28,20 +29,6 @@ export interface ServerPoolPlace {
   readonly rooms: Rooms
   /** False when no other host could take over from `pool`. */
   mayBan(pool: ServerPool): boolean
-}
-
-/** What went over servers. */
-export interface Traffic {
-  transactions: number
-  queries: number
-  received: number
-  sent: number
-  /** Statements of clients. */
-  reads: number
-  writes: number
-  /** Uses of a prepared statement that the server had already, and those for which it was prepared. */
-  preparedHits: number
-  preparedMisses: number
 }
 
 export class ServerPool {
@@ -350,28 +337,6 @@ function conditionOf(server: ServerConnection): Condition {
   if (server.closed) return 'failed'
   return server.isIdle ? 'fit' : 'unfit'
 }
-
-function addTraffic(sum: Traffic, more: Traffic): void {
-  sum.transactions += more.transactions
-  sum.queries += more.queries
-  sum.received += more.received
-  sum.sent += more.sent
-  sum.reads += more.reads
-  sum.writes += more.writes
-  sum.preparedHits += more.preparedHits
-  sum.preparedMisses += more.preparedMisses
-}
-
-const noTraffic = (): Traffic => ({
-  transactions: 0,
-  queries: 0,
-  received: 0,
-  sent: 0,
-  reads: 0,
-  writes: 0,
-  preparedHits: 0,
-  preparedMisses: 0,
-})
 
 /** Counters go on over a reload. */
 function addCounters(sum: PoolCounters, more: PoolCounters): void {

@@ -4,12 +4,14 @@
  */
 import { type Clock, systemClock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
+import { OneAtATime } from '../base/one-at-a-time.js'
 import type { User } from '../config/loaded-config.js'
 import { engineError, toEngineError } from '../errors/engine-error.js'
 import type { OpenServer } from '../pool/definition.js'
-import type { Pools } from '../pool/pool-map.js'
+import { type Pools, userKeyOf } from '../pool/pool-map.js'
 import { queryParameters } from '../server/query-parameters.js'
 import type { ServerConnection } from '../server/server-connection.js'
+import { firstThatAnswers } from './first-that-answers.js'
 import type { InForce } from './in-force.js'
 
 /** For one look-up. */
@@ -30,8 +32,6 @@ export interface AuthQueryParts {
   inForce(): InForce
 }
 
-const keyOf = (user: string, database: string): string => JSON.stringify([user, database])
-
 export class AuthQueries {
   readonly #parts: AuthQueryParts
   readonly #found = new Map<string, Found>()
@@ -50,7 +50,7 @@ export class AuthQueries {
   /** Verifier, md5 hash or password of a user; empty when the query knows none. @throws AUTH_QUERY_FAILED */
   async secretsOf(user: string, database: string): Promise<readonly string[]> {
     const { clock, log } = this.#parts
-    const key = keyOf(user, database)
+    const key = userKeyOf(user, database)
     const known = this.#found.get(key)
     const nowMs = clock.monotonicMs()
     const ttlMs = this.#parts.inForce().config.general.authQueryTtlMs
@@ -74,7 +74,7 @@ export class AuthQueries {
 
   /** A proof was wrong: the password may have changed, so the next login looks again. */
   forget(user: string, database: string): void {
-    this.#found.delete(keyOf(user, database))
+    this.#found.delete(userKeyOf(user, database))
   }
 
   /** After RELOAD: queries and their users may be others. */
@@ -101,23 +101,18 @@ export class AuthQueries {
   async #open(database: string): Promise<ServerConnection> {
     const asker = this.#asker(database)
     const pools = asker && this.#parts.pools.shardPools(asker.name, database)
-    const hosts = pools?.definition.shards[0]?.hosts ?? []
-    let failure: unknown = engineError('PROXY_NO_DATABASE', { database })
-    for (const { target } of hosts) {
-      try {
-        return await this.#parts.openServer(target, { timeoutMs: LIMIT_MS })
-      } catch (error) {
-        failure = error
-      }
-    }
-    throw failure
+    const targets = (pools?.definition.shards[0]?.hosts ?? []).map(({ target }) => target)
+    const { openServer } = this.#parts
+    return firstThatAnswers(database, targets, (target) =>
+      openServer(target, { timeoutMs: LIMIT_MS }),
+    )
   }
 }
 
 class AuthLine {
   readonly #open: () => Promise<ServerConnection>
   #server: ServerConnection | undefined
-  #last: Promise<unknown> = Promise.resolve()
+  readonly #questions = new OneAtATime()
   #isClosed = false
 
   constructor(open: () => Promise<ServerConnection>) {
@@ -125,9 +120,7 @@ class AuthLine {
   }
 
   ask(query: string, user: string): Promise<readonly string[]> {
-    const answer = this.#last.then(() => this.#askNow(query, user))
-    this.#last = answer.catch(() => undefined)
-    return answer
+    return this.#questions.run(() => this.#askNow(query, user))
   }
 
   close(): void {

@@ -5,12 +5,14 @@
 import type { Clock } from '../base/clock.js'
 import { bareUser } from '../config/bare-user.js'
 import type { LoadedConfig, User } from '../config/loaded-config.js'
-import { engineError, isEngineError, toEngineError } from '../errors/engine-error.js'
+import { isEngineError, toEngineError } from '../errors/engine-error.js'
 import type { OpenServer, PoolDefinition } from '../pool/definition.js'
-import type { Pools } from '../pool/pool-map.js'
+import { type Pools, userKeyOf } from '../pool/pool-map.js'
+import type { ServerTarget } from '../server/server-target.js'
 import type { LoginProof } from '../session/login-rules.js'
 import type { ClientRegistry } from './client-registry.js'
 import { defineGuestPool } from './define-pools.js'
+import { firstThatAnswers } from './first-that-answers.js'
 import type { InForce } from './in-force.js'
 
 /** Between looks at who has gone. */
@@ -31,8 +33,6 @@ export interface GuestParts {
   inForce(): InForce
 }
 
-const keyOf = (user: string, database: string): string => JSON.stringify([user, database])
-
 export class Guests {
   readonly #parts: GuestParts
   readonly #guests = new Map<string, Guest>()
@@ -44,25 +44,25 @@ export class Guests {
 
   /** The user as if it stood in users.toml; undefined when it is no guest. */
   find(user: string, database: string): User | undefined {
-    if (!this.#guests.has(keyOf(user, database))) return undefined
+    if (!this.#guests.has(userKeyOf(user, database))) return undefined
     return userOf(this.#parts.inForce(), user, database)
   }
 
   /** The password that the servers have accepted. */
   passwordOf(user: string, database: string): string | undefined {
-    return this.#guests.get(keyOf(user, database))?.proof.password
+    return this.#guests.get(userKeyOf(user, database))?.proof.password
   }
 
   /** Whether its proof is recent enough to be believed once more. */
   isFresh(user: string, database: string): boolean {
-    const guest = this.#guests.get(keyOf(user, database))
+    const guest = this.#guests.get(userKeyOf(user, database))
     const limitMs = this.#parts.inForce().config.general.authQueryTtlMs
     return guest !== undefined && this.#parts.clock.monotonicMs() - guest.provedAtMs < limitMs
   }
 
   /** Makes its pools, or gives them what was proved now. */
   admit(user: string, database: string, proof: LoginProof): void {
-    const key = keyOf(user, database)
+    const key = userKeyOf(user, database)
     const provedAtMs = this.#parts.clock.monotonicMs()
     this.#guests.set(key, { user, database, proof, provedAtMs })
     this.#parts.pools.put(this.#define(this.#parts.inForce(), user, database, proof))
@@ -75,19 +75,14 @@ export class Guests {
     const definition = this.#define(inForce(), user, database, { password })
     const { timeoutMs } = definition.connect
     const hosts = [...(definition.shards[0]?.hosts ?? [])].sort(primariesFirst)
-    let failure: unknown = engineError('PROXY_NO_DATABASE', { database })
-    for (const { target } of hosts) {
-      try {
-        const server = await openServer({ ...target, mustAskPassword: true }, { timeoutMs })
-        server.close()
-        return
-      } catch (error) {
-        failure = error
-        if (isVerdict(error)) break
-      }
+    const targets = hosts.map(({ target }) => ({ ...target, mustAskPassword: true }))
+    const ask = async (target: ServerTarget) => (await openServer(target, { timeoutMs })).close()
+    try {
+      await firstThatAnswers(database, targets, ask, isVerdict)
+    } catch (error) {
+      if (isVerdict(error)) this.#forgetIfNoLonger(user, database, password)
+      throw error
     }
-    if (isVerdict(failure)) this.#forgetIfNoLonger(user, database, password)
-    throw failure
   }
 
   /** Of all guests under a configuration; those that it does not let in are left out. */
@@ -111,7 +106,7 @@ export class Guests {
 
   /** The server has taken back a password that it accepted: nobody else gets in with it. */
   #forgetIfNoLonger(user: string, database: string, password: string): void {
-    const key = keyOf(user, database)
+    const key = userKeyOf(user, database)
     if (this.#guests.get(key)?.proof.password !== password) return
     this.#guests.delete(key)
     this.#parts.pools.remove(user, database)
@@ -131,7 +126,7 @@ export class Guests {
     const { pools, clients, clock } = this.#parts
     const nowMs = clock.monotonicMs()
     const here = new Set(
-      [...clients.all()].map(({ client }) => keyOf(client.user, client.database)),
+      [...clients.all()].map(({ client }) => userKeyOf(client.user, client.database)),
     )
     for (const [key, { user, database, provedAtMs }] of this.#guests) {
       const servers = [...pools.all({ user, database })].map(({ pool }) => pool.snapshot())

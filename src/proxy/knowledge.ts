@@ -19,6 +19,7 @@ import { placeDefault } from '../sharding/default-key.js'
 import { makeShardMap, type ShardMap } from '../sharding/shard-map.js'
 import type { ShardingConfig } from '../sharding/sharded-table.js'
 import { withPrimary } from './ask-primary.js'
+import { firstThatAnswers } from './first-that-answers.js'
 import { fingerprintSql, SchemaWatch } from './schema-watch.js'
 
 /** Rows of a statement, as text. */
@@ -153,20 +154,14 @@ export class DatabaseKnowledge {
   /** A reading of shards that are not in force yet, on a connection of its own. @throws what opening and reading throw */
   async prepare(sharding: ShardingConfig, ofShard0: readonly ServerTarget[]): Promise<Reading> {
     if (sharding.shardCount === 1) return this.#make(sharding, undefined)
-    let failure: unknown = engineError('PROXY_NO_DATABASE', { database: this.name })
-    for (const target of ofShard0) {
+    return firstThatAnswers(this.name, ofShard0, async (target) => {
+      const server = await this.#sources.openServer(target, { timeoutMs: PREPARE_MS })
       try {
-        const server = await this.#sources.openServer(target, { timeoutMs: PREPARE_MS })
-        try {
-          return await this.#make(sharding, await this.#catalogOf(server))
-        } finally {
-          server.close()
-        }
-      } catch (error) {
-        failure = error
+        return await this.#make(sharding, await this.#catalogOf(server))
+      } finally {
+        server.close()
       }
-    }
-    throw failure
+    })
   }
 
   install(reading: Reading): void {

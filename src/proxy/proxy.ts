@@ -7,8 +7,8 @@ import type { ProxyView } from '../admin/proxy-view.js'
 import { UserTable } from '../auth/user-table.js'
 import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
+import { OneAtATime } from '../base/one-at-a-time.js'
 import type { LoadedConfig } from '../config/loaded-config.js'
-import { engineError, toEngineError } from '../errors/engine-error.js'
 import type { ByteSocket } from '../net/byte-socket.js'
 import { type Listener, type ListenOptions, listen } from '../net/listener.js'
 import type { NameCache } from '../net/name-cache.js'
@@ -28,6 +28,7 @@ import { ListenHubs } from './listen-hubs.js'
 import { drainMoved, prepareAll } from './move-shards.js'
 import { openListeners } from './open-listeners.js'
 import { prepareLogins } from './prepare-logins.js'
+import { reportedReload } from './reported-reload.js'
 import { makeEnvironment } from './session-environment.js'
 import { checkShards } from './start-checks.js'
 import { TwoPhaseCommits } from './two-phase-commits.js'
@@ -109,7 +110,7 @@ class RunningProxy implements ServingProxy {
   #isDraining = false
   #cutNow = new AbortController()
   #end!: (drained: boolean) => void
-  #reloading: Promise<void> = Promise.resolve()
+  readonly #reloads = new OneAtATime()
 
   constructor(options: ProxyOptions) {
     this.#options = options
@@ -213,10 +214,8 @@ class RunningProxy implements ServingProxy {
   }
 
   reload(): Promise<void> {
-    // One after the other: a second RELOAD reads files that may have changed since.
-    const next = this.#reloading.then(() => this.#reload())
-    this.#reloading = next.catch(() => undefined)
-    return next
+    // A second RELOAD reads files that may have changed since.
+    return this.#reloads.run(() => this.#reload())
   }
 
   shutdown(now = false): void {
@@ -227,19 +226,7 @@ class RunningProxy implements ServingProxy {
   }
 
   async #reload(): Promise<void> {
-    const { log, loadAgain } = this.#options
-    let prepared: PreparedReload
-    try {
-      const config = loadAgain()
-      prepared = await this.prepareReload(config)
-      for (const warning of config.warnings) log.warn(warning)
-      log.info('configuration reloaded', { files: config.files })
-    } catch (error) {
-      const { message, detail } = toEngineError(error)
-      log.error('reload failed, the old configuration stays', { error: message, detail })
-      const reason = detail === undefined ? message : `${message}: ${detail}`
-      throw engineError('ADMIN_RELOAD_FAILED', { reason }, { cause: error })
-    }
+    const prepared = await reportedReload(this.#options, (config) => this.prepareReload(config))
     await prepared.commit()
   }
 

@@ -99,29 +99,28 @@ export class Hubs {
 
   /** @throws PUBSUB_NO_ROOM */
   async #place(database: string, user: string): Promise<HubPlace> {
-    const { clock, connects } = this.#options
-    const { waitMs } = connects()
-    const untilMs = clock.monotonicMs() + waitMs
     const place = this.#options.place(database, user)
-    for (;;) {
-      if (place.take()) return place
-      if (this.#isClosed || clock.monotonicMs() >= untilMs) {
-        place.giveUp()
-        throw engineError('PUBSUB_NO_ROOM', { database, limit: waitMs })
-      }
-      await clock.sleep(LOOK_MS)
-    }
+    const taken = await this.#until(() => (place.take() ? place : undefined))
+    if (taken) return taken
+    place.giveUp()
+    const limit = this.#options.connects().waitMs
+    throw engineError('PUBSUB_NO_ROOM', { database, limit })
   }
 
+  /** @throws PUBSUB_NO_PRIMARY */
   async #primary(database: string, user: string): Promise<ServerTarget> {
-    const { clock, primary, connects } = this.#options
+    const target = await this.#until(() => this.#options.primary(database, user))
+    if (!target) throw engineError('PUBSUB_NO_PRIMARY', { database })
+    return target
+  }
+
+  /** What `look` finds, looked for again and again; undefined when it found nothing for as long as clients wait. */
+  async #until<T>(look: () => T | undefined): Promise<T | undefined> {
+    const { clock, connects } = this.#options
     const untilMs = clock.monotonicMs() + connects().waitMs
     for (;;) {
-      const target = primary(database, user)
-      if (target) return target
-      if (this.#isClosed || clock.monotonicMs() >= untilMs) {
-        throw engineError('PUBSUB_NO_PRIMARY', { database })
-      }
+      const found = look()
+      if (found !== undefined || this.#isClosed || clock.monotonicMs() >= untilMs) return found
       await clock.sleep(LOOK_MS)
     }
   }

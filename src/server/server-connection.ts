@@ -13,6 +13,7 @@ import { type ReplyReceiver, ReplyScanner } from './reply-scanner.js'
 import type { ServerTarget } from './server-target.js'
 import { Settings } from './settings.js'
 import { NamesOnServer, PreparedOnServer, type SharedStatement } from './shared-statement.js'
+import { noTraffic } from './traffic.js'
 
 /** SQL names few statements; the rest of the limit is the protocol's. */
 const MOST_NAMES = 100
@@ -58,16 +59,7 @@ export class ServerConnection {
   lost: EngineError | undefined
   onIdle: IdleListener | undefined
   /** What passed since it was opened, our own checks and settings too. */
-  readonly traffic = {
-    transactions: 0,
-    queries: 0,
-    received: 0,
-    sent: 0,
-    reads: 0,
-    writes: 0,
-    preparedHits: 0,
-    preparedMisses: 0,
-  }
+  readonly traffic = noTraffic()
   /** Called once when the connection has ended, after the receiver heard of it. */
   onClose: (() => void) | undefined
   readonly #scanner: ReplyScanner

@@ -1,5 +1,11 @@
 /** Frames that the proxy itself says to a client: small answers, errors, and statuses. */
 import type { EngineError } from '../errors/engine-error.js'
+import {
+  type ErrorFields,
+  encodeErrorResponse,
+  errorResponseFrame,
+  fieldsOf,
+} from '../wire/error-response.js'
 import { FrameWriter } from '../wire/frame-writer.js'
 import { backend } from '../wire/tags.js'
 
@@ -44,11 +50,9 @@ export function errorFrame(
   error: EngineError,
   severity: 'ERROR' | 'FATAL' = error.severity,
 ): Buffer {
-  const writer = new FrameWriter().begin(backend.errorResponse)
-  for (const [letter, text] of Object.entries(errorFields(error, severity))) {
-    writer.byte(letter.charCodeAt(0)).cstring(text)
-  }
-  return writer.byte(0).end().take()
+  return errorResponseFrame(
+    'fields' in error ? (error.fields as ErrorFields) : fieldsOf(error, severity),
+  )
 }
 
 export function noticeFrame(
@@ -57,24 +61,8 @@ export function noticeFrame(
   message: string,
   hint?: string,
 ): Buffer {
-  const writer = new FrameWriter().begin(backend.noticeResponse)
+  const writer = new FrameWriter()
   const fields = { S: severity, V: severity, C: sqlstate, M: message, ...(hint ? { H: hint } : {}) }
-  for (const [letter, text] of Object.entries(fields))
-    writer.byte(letter.charCodeAt(0)).cstring(text)
-  return writer.byte(0).end().take()
-}
-
-function errorFields(error: EngineError, severity: string): Record<string, string> {
-  if ('fields' in error) return error.fields as Record<string, string>
-  return {
-    S: severity,
-    V: severity,
-    C: error.sqlstate,
-    M: error.message,
-    ...(error.detail === undefined ? {} : { D: error.detail }),
-    ...(error.hint === undefined ? {} : { H: error.hint }),
-    ...(error.position === undefined ? {} : { P: String(error.position) }),
-    ...(error.where === undefined ? {} : { W: error.where }),
-    R: error.code,
-  }
+  encodeErrorResponse(writer, fields, 'notice')
+  return writer.take()
 }

@@ -53,8 +53,8 @@ export class ExtendedQuery {
   awaitsCopy = false
   /** Part of the answer has gone out before a server was there. */
   #answered = false
-  /** Runs what was gathered from its beginning. */
-  #again: (() => void) | undefined
+  /** What runs now, as it was gathered. */
+  #gathered: BatchItem[] = []
 
   constructor(core: SessionCore, sharded: ShardedRequests) {
     this.#core = core
@@ -100,7 +100,7 @@ export class ExtendedQuery {
   /** The request has ended, or the connection of a flushed one is gone. */
   reset(): void {
     this.#items = []
-    this.#again = undefined
+    this.#gathered = []
     this.#bytes = 0
     this.#bound = undefined
     this.#boundWorks = false
@@ -133,14 +133,20 @@ export class ExtendedQuery {
       refuseChannels(core, steps)
       if (steps.length === 0 && !this.#bound) return end === 'sync' ? core.complete() : undefined
       if (!this.#bound && this.#runLocally(steps, end)) return
-      this.#again = () => {
-        this.#items = items
-        this.run(end)
-      }
+      this.#gathered = items
       this.#route(steps, end)
-      if (core.held.isWaiting && !this.#bound && !this.#answered) core.again = this.#again
+      if (core.held.isWaiting && !this.#bound && !this.#answered)
+        core.again = this.#again(items, end)
     } catch (error) {
       this.#refuse(error as EngineError, end)
+    }
+  }
+
+  /** Runs a batch from its beginning. */
+  #again(items: BatchItem[], end: 'sync' | 'flush'): () => void {
+    return () => {
+      this.#items = items
+      this.run(end)
     }
   }
 
@@ -202,15 +208,14 @@ export class ExtendedQuery {
     const role = requestRole(core, statements, plans)
     if (this.#bound && this.#bound.shard !== shard) this.#leaveBound()
     const alone = () => core.withShard(shard, role, (held) => this.#sendChecked(held, steps, end))
-    const again = this.#again
+    if (end === 'flush' || this.#bound) return alone()
+    const items = this.#gathered
     const elsewhere = () => {
-      core.again = again
+      core.again = this.#again(items, end)
       alone()
     }
-    const request = { shard, role, alone: elsewhere }
-    const mayShare = end === 'sync' && !this.#bound
-    if (!mayShare || !core.pipelined.runSteps(steps, statements, request)) alone()
-    else this.reset()
+    if (core.pipelined.runSteps(steps, statements, { shard, role, alone: elsewhere })) this.reset()
+    else alone()
   }
 
   #special(steps: Step[], plan: Plan, statement: PlannedStatement): void {

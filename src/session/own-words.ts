@@ -1,7 +1,6 @@
 /** Errors of servers name a prepared statement as they know it; clients hear their own name for it. */
 
-import { decodeErrorFields, encodeErrorResponse } from '../wire/error-response.js'
-import { FrameWriter } from '../wire/frame-writer.js'
+import { decodeErrorFields, errorResponseFrame } from '../wire/error-response.js'
 import type { ServerNames } from './client-statements.js'
 
 const shared = /"(pgshard_\d+)"/g
@@ -23,7 +22,5 @@ export function inOwnWords(
       return own === undefined ? whole : `"${own}"`
     })
   }
-  const writer = new FrameWriter(end - start)
-  encodeErrorResponse(writer, fields)
-  return writer.take()
+  return errorResponseFrame(fields)
 }

@@ -5,9 +5,10 @@
  */
 import type { Expectation } from '../executor/relay.js'
 import type { Effects } from '../plan/effects.js'
-import type { Position } from '../pool/host-group.js'
+import { isBeyond, type Position } from '../pool/host-group.js'
 import type { ShardPools } from '../pool/shard-pools.js'
 import { queryFrame, type ServerConnection } from '../server/server-connection.js'
+import { decodeDataRow } from '../wire/backend-messages.js'
 
 interface Held {
   readonly shard: number
@@ -95,9 +96,6 @@ export class SeenPositions {
   }
 }
 
-const isBeyond = (a: Position, b: Position): boolean =>
-  a.timeline === b.timeline ? a.lsnBytes > b.lsnBytes : a.timeline > b.timeline
-
 /** After these no transaction is open, and the server takes another query behind them. */
 function leavesNothingOpen(statements: readonly Completed[], isInTransaction: boolean): boolean {
   if (statements.some(({ effects }) => effects.copy !== undefined)) return false
@@ -107,15 +105,9 @@ function leavesNothingOpen(statements: readonly Completed[], isInTransaction: bo
 }
 
 /** Values of the first DataRow, as text; undefined for NULL. */
-function textsOf(row: Buffer): (string | undefined)[] {
-  if (row.length < 7) return []
-  const values: (string | undefined)[] = []
-  let at = 7
-  for (let left = row.readUInt16BE(5); left > 0; left--) {
-    const length = row.readInt32BE(at)
-    at += 4
-    values.push(length < 0 ? undefined : row.toString('latin1', at, at + length))
-    at += Math.max(0, length)
-  }
-  return values
-}
+const textsOf = (row: Buffer): (string | undefined)[] =>
+  row.length < 7
+    ? []
+    : decodeDataRow(row.subarray(5, 1 + row.readInt32BE(1))).map((value) =>
+        value?.toString('latin1'),
+      )

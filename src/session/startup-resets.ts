@@ -11,8 +11,7 @@ import {
   settingName,
   settingsDifference,
 } from '../server/settings.js'
-import { decodeErrorFields, encodeErrorResponse } from '../wire/error-response.js'
-import { FrameWriter } from '../wire/frame-writer.js'
+import { decodeErrorFields, errorResponseFrame } from '../wire/error-response.js'
 
 /** A statement as servers hear it. */
 interface HeardStatement {
@@ -117,7 +116,5 @@ export function errorOfOwnText(frame: Buffer, edits: readonly Edit[]): Buffer {
     if (own > at + added) own += removed - added
     else if (own > at + removed) own = at + 1
   }
-  const writer = new FrameWriter(frame.length + 8)
-  encodeErrorResponse(writer, { ...fields, P: String(own) })
-  return writer.take()
+  return errorResponseFrame({ ...fields, P: String(own) })
 }

@@ -8,7 +8,7 @@
  */
 import { type EngineError, isEngineError } from '../errors/engine-error.js'
 import { BodyReader } from './body-reader.js'
-import type { FrameWriter } from './frame-writer.js'
+import { FrameWriter } from './frame-writer.js'
 import { backend } from './tags.js'
 
 /** Letter → text: S V C M D H P p q W s t c d n F L R, and what may come. */
@@ -20,16 +20,24 @@ export function encodeErrorResponse(
   kind: 'error' | 'notice' = 'error',
 ): void {
   writer.begin(kind === 'error' ? backend.errorResponse : backend.noticeResponse)
-  const fields = isEngineError(error) ? fieldsOf(error, kind) : error
+  const fields = isEngineError(error)
+    ? fieldsOf(error, kind === 'notice' ? 'NOTICE' : error.severity)
+    : error
   for (const [letter, text] of Object.entries(fields)) {
     writer.byte(letter.charCodeAt(0)).cstring(text)
   }
   writer.byte(0).end()
 }
 
-/** The fields of one of our errors; a notice has severity NOTICE. */
-export function fieldsOf(error: EngineError, kind: 'error' | 'notice' = 'error'): ErrorFields {
-  const severity = kind === 'notice' ? 'NOTICE' : error.severity
+/** An ErrorResponse of these fields. */
+export function errorResponseFrame(error: EngineError | ErrorFields): Buffer {
+  const writer = new FrameWriter(256)
+  encodeErrorResponse(writer, error)
+  return writer.take()
+}
+
+/** The fields of one of our errors. */
+export function fieldsOf(error: EngineError, severity: string = error.severity): ErrorFields {
   const fields: Record<string, string> = {
     S: severity,
     V: severity,
@@ -39,6 +47,7 @@ export function fieldsOf(error: EngineError, kind: 'error' | 'notice' = 'error')
   if (error.detail !== undefined) fields['D'] = clean(error.detail)
   if (error.hint !== undefined) fields['H'] = clean(error.hint)
   if (error.position !== undefined) fields['P'] = String(error.position)
+  if (error.where !== undefined) fields['W'] = clean(error.where)
   fields['R'] = error.code
   return fields
 }

@@ -1,7 +1,9 @@
 /** RELOAD of all workers: each makes everything ready that can fail; then all take the new configuration, or none. */
 import type { Log } from '../base/log.js'
+import { OneAtATime } from '../base/one-at-a-time.js'
 import type { LoadedConfig } from '../config/loaded-config.js'
-import { engineError, toEngineError } from '../errors/engine-error.js'
+import { toEngineError } from '../errors/engine-error.js'
+import { reportedReload } from '../proxy/reported-reload.js'
 import { assertShareable, shareLimits } from './share-limits.js'
 import type { WorkerProcess } from './worker-process.js'
 
@@ -17,7 +19,7 @@ export class FleetReload {
   /** In force, limits not shared; a worker that starts gets it. */
   config: LoadedConfig
   readonly #options: FleetReloadOptions
-  #running: Promise<void> = Promise.resolve()
+  readonly #reloads = new OneAtATime()
 
   constructor(options: FleetReloadOptions) {
     this.#options = options
@@ -26,25 +28,15 @@ export class FleetReload {
 
   /** One after the other: a second RELOAD reads files that may have changed since. @throws ADMIN_RELOAD_FAILED */
   run(): Promise<void> {
-    const next = this.#running.then(() => this.#run())
-    this.#running = next.catch(() => undefined)
-    return next
+    return this.#reloads.run(() => this.#run())
   }
 
-  async #run(): Promise<void> {
-    const { loadAgain, log, count } = this.#options
-    try {
-      const config = loadAgain()
+  #run(): Promise<void> {
+    const { count } = this.#options
+    return reportedReload(this.#options, async (config) => {
       assertShareable(config, count)
       await this.#putInForce(config, shareLimits(config, count))
-      for (const warning of config.warnings) log.warn(warning)
-      log.info('configuration reloaded', { files: config.files })
-    } catch (error) {
-      const { message, detail } = toEngineError(error)
-      log.error('reload failed, the old configuration stays', { error: message, detail })
-      const reason = detail === undefined ? message : `${message}: ${detail}`
-      throw engineError('ADMIN_RELOAD_FAILED', { reason }, { cause: error })
-    }
+    })
   }
 
   async #putInForce(config: LoadedConfig, shared: LoadedConfig): Promise<void> {

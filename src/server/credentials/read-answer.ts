@@ -14,9 +14,7 @@ export async function askJson(
   what: string,
   request: Omit<HttpRequest, 'timeoutMs'>,
 ): Promise<Fields> {
-  const { status, text } = await httpRequest({ ...request, timeoutMs: LIMIT_MS })
-  if (status < 200 || status > 299) throw new Error(`${what} was answered with status ${status}`)
-  return fieldsFrom(what, text)
+  return fieldsFrom(what, await askText(what, request))
 }
 
 /** @throws Error */

@@ -58,6 +58,16 @@ describe.skipIf(noPsql)('TLS', () => {
     proxy = await startProxy(base)
   })
 
+  const clientOf = (more: pg.ClientConfig = {}) =>
+    new pg.Client({
+      host: '127.0.0.1',
+      port: proxy.port,
+      user: 'postgres',
+      database: 'app',
+      password: PASSWORD,
+      ...more,
+    })
+
   const conninfo = (more: string, database = 'app', user = 'postgres') =>
     `host=localhost hostaddr=127.0.0.1 port=${proxy.port} user=${user} dbname=${database} password='${PASSWORD}' ${more}`
 
@@ -79,12 +89,7 @@ describe.skipIf(noPsql)('TLS', () => {
   })
 
   test('D34: SHOW CLIENTS says who uses TLS', async () => {
-    const client = new pg.Client({
-      host: '127.0.0.1',
-      port: proxy.port,
-      user: 'postgres',
-      database: 'app',
-      password: PASSWORD,
+    const client = clientOf({
       ssl: { ca: pem(certificates.caPath), servername: 'localhost' },
     })
     await client.connect()
@@ -107,12 +112,7 @@ describe.skipIf(noPsql)('TLS', () => {
   })
 
   test('D41: node-postgres binds the channel when it is asked to', async () => {
-    const client = new pg.Client({
-      host: '127.0.0.1',
-      port: proxy.port,
-      user: 'postgres',
-      database: 'app',
-      password: PASSWORD,
+    const client = clientOf({
       ssl: { ca: pem(certificates.caPath), servername: 'localhost' },
       enableChannelBinding: true,
     } as pg.ClientConfig)
@@ -263,13 +263,7 @@ describe.skipIf(noPsql)('TLS', () => {
   })
 
   test('D36: a cancel request by TLS reaches its statement', async () => {
-    const client = new pg.Client({
-      host: '127.0.0.1',
-      port: proxy.port,
-      user: 'postgres',
-      database: 'app',
-      password: PASSWORD,
-    })
+    const client = clientOf()
     await client.connect()
     const { processID, secretKey } = client as unknown as { processID: number; secretKey: number }
     const failed = client.query('select pg_sleep(30)').catch((error: unknown) => error)
@@ -359,12 +353,8 @@ describe.skipIf(noPsql)('TLS', () => {
         )
         socket.on('error', reject)
       })
-    const held = new pg.Client({
-      host: '127.0.0.1',
+    const held = clientOf({
       port: reloaded.port,
-      user: 'postgres',
-      database: 'app',
-      password: PASSWORD,
       ssl: { rejectUnauthorized: false },
     })
     await held.connect()

@@ -1,19 +1,12 @@
 /** A repeatable source of choices: the same seed makes the same statements. */
+import { makeRandom } from '../random.js'
 
 export class Chooser {
-  #state: number
+  /** From 0 to below 1. */
+  readonly fraction: () => number
 
   constructor(seed: number) {
-    this.#state = seed >>> 0
-  }
-
-  /** mulberry32. */
-  fraction(): number {
-    this.#state = (this.#state + 0x6d2b79f5) >>> 0
-    let mixed = this.#state
-    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
+    this.fraction = makeRandom(seed)
   }
 
   below(limit: number): number {

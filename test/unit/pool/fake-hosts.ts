@@ -6,6 +6,7 @@ import { Pools } from '../../../src/pool/pool-map.js'
 import type { ServerCheckout } from '../../../src/pool/shard-pools.js'
 import type { UserPools } from '../../../src/pool/user-pools.js'
 import type { ServerConnection } from '../../../src/server/server-connection.js'
+import { noTraffic } from '../../../src/server/traffic.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { definePool } from './define.js'
 
@@ -63,16 +64,7 @@ export class FakeHosts {
       get isIdle() {
         return this.lost === undefined
       },
-      traffic: {
-        transactions: 0,
-        queries: 0,
-        received: 0,
-        sent: 0,
-        reads: 0,
-        writes: 0,
-        preparedHits: 0,
-        preparedMisses: 0,
-      },
+      traffic: noTraffic(),
       async query(sql: string) {
         hosts.queries.push({ port, sql })
         if (hosts.silent.has(port))
