@@ -42,8 +42,15 @@ const strikeLink = (link: Link, fault: Fault): void => {
     return
   }
   for (const socket of [link.client, link.server])
-    if (fault === 'reset') socket.resetAndDestroy()
+    if (fault === 'reset') reset(socket)
     else socket.destroySoon()
+}
+
+/** A reset and nothing before it: `resetAndDestroy` ends the stream first, and who reads that FIN sees an orderly end. */
+function reset(socket: Socket): void {
+  const resetting = socket as Socket & { resetAndClosing?: boolean }
+  resetting.resetAndClosing = true
+  resetting.destroy()
 }
 
 /** Starts the proxy on a free port in front of `target`. */
