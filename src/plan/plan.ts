@@ -4,12 +4,23 @@
  */
 import type { ShardSet } from '../sharding/shard-set.js'
 import type { Effects, StatementKind } from './effects.js'
+import type { GatherProgram } from './gather-program.js'
+import type { MergeProgram } from './merge-program.js'
+import type { SplitProgram } from './split-program.js'
 
 export type PlanHow =
   /** One shard answers; the frames are forwarded as they are. */
   | 'relay'
-  /** Several shards answer, and the answer is their concatenation. */
+  /** Several shards answer, and the answer is their concatenation; of a write, the counts of its tags are added. */
   | 'concatenate'
+  /** Several shards answer a rewritten text in order or in groups, and the proxy merges: `merge` says how. */
+  | 'merge'
+  /** Rows of several shards are copied to one PostgreSQL, which finishes the statement: `gather` says how. */
+  | 'gather'
+  /** A write whose rows go to different shards, each with a text of its own: `split` says which. */
+  | 'split'
+  /** Every shard runs the same statement and gives the same answer (DDL, TRUNCATE, writes of reference tables). */
+  | 'everywhere'
   /** COPY FROM STDIN of a sharded or reference table: rows go through the splitter. */
   | 'copy'
   /** Cannot be answered rightly: `error` says why. */
@@ -24,6 +35,9 @@ export interface Plan {
   readonly role: 'primary' | 'any'
   /** One sentence each, why the plan is as it is, for `pgshard route`. */
   readonly reasons: readonly string[]
+  readonly merge?: MergeProgram
+  readonly gather?: GatherProgram
+  readonly split?: SplitProgram
   /** With how = refuse. */
   readonly error?: {
     readonly sqlstate: string

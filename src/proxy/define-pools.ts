@@ -3,7 +3,7 @@ import type { GeneralConfig, LoadedConfig, User } from '../config/loaded-config.
 import { type PoolSettings, poolSettings } from '../config/pool-settings.js'
 import { engineError } from '../errors/engine-error.js'
 import type { HostDefinition, PoolDefinition } from '../pool/definition.js'
-import type { LoginProof } from '../session/login-rules.js'
+import type { LoginProof } from '../session/login/login-rules.js'
 import type { DatabaseTopology, Host } from '../topology/topology.js'
 import {
   configuredLogins,

@@ -8,7 +8,7 @@ import type { OpenServer } from '../pool/definition.js'
 import type { Pools } from '../pool/pool-map.js'
 import type { ServerPool } from '../pool/server-pool.js'
 import { type HubPlace, Hubs } from '../pubsub/hubs.js'
-import type { ListenSource } from '../session/listening.js'
+import type { ListenSource } from '../session/listen/listening.js'
 import { sharedId, type WorkerPlace } from './fleet.js'
 
 export interface ListenHubsOptions {

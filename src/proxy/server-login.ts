@@ -10,7 +10,7 @@ import { type CredentialProvider, keepCredentials } from '../server/credentials/
 import { rdsProvider } from '../server/credentials/rds-iam.js'
 import { type VaultPlace, vaultProvider } from '../server/credentials/vault.js'
 import type { CredentialSource, ServerTarget } from '../server/server-target.js'
-import type { LoginProof } from '../session/login-rules.js'
+import type { LoginProof } from '../session/login/login-rules.js'
 import type { Host } from '../topology/topology.js'
 
 /** TLS and channel binding for one host. */

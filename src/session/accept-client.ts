@@ -15,11 +15,11 @@ import type {
   ClientIdentity,
   SessionEnvironment,
 } from './environment.js'
-import { type LoggedIn, Login, loginFailure } from './login.js'
-import { serverParameters } from './server-parameters.js'
+import { type LoggedIn, Login, loginFailure } from './login/login.js'
 import { Session } from './session.js'
-import { startupSettings } from './startup-settings.js'
-import { Transaction } from './transaction.js'
+import { serverParameters } from './state/server-parameters.js'
+import { startupSettings } from './state/startup-settings.js'
+import { Transaction } from './state/transaction.js'
 
 /** Takes over a socket that was just accepted; nothing of it has been read. */
 export async function acceptClient(

@@ -9,8 +9,8 @@ import type { QueryPlanner } from '../plan/plan.js'
 import type { ShardPools } from '../pool/shard-pools.js'
 import type { ServerConnection } from '../server/server-connection.js'
 import type { StatementRegistry } from '../server/shared-statement.js'
-import type { ListenSource } from './listening.js'
-import type { LoginRequest, LoginRules } from './login-rules.js'
+import type { ListenSource } from './listen/listening.js'
+import type { LoginRequest, LoginRules } from './login/login-rules.js'
 
 /** Figures of one client that the console shows; the session writes, the console reads. */
 export interface ClientFigures {

@@ -1,7 +1,7 @@
 /** Errors of servers name a prepared statement as they know it; clients hear their own name for it. */
 
 import { decodeErrorFields, errorResponseFrame } from '../wire/error-response.js'
-import type { ServerNames } from './client-statements.js'
+import type { ServerNames } from './state/client-statements.js'
 
 const shared = /"(pgshard_\d+)"/g
 const prefix = Buffer.from('"pgshard_')

@@ -1,8 +1,8 @@
 /** The request that runs now, and what its end means to the session around it. */
 import type { EngineError } from '../errors/engine-error.js'
 import type { Plan, PlannedStatement } from '../plan/plan.js'
-import type { CompletedStatement } from './apply-effects.js'
-import type { HeldServer } from './held-servers.js'
+import type { CompletedStatement } from './state/apply-effects.js'
+import type { HeldServer } from './state/held-servers.js'
 
 /** The request that runs now. */
 export interface RunningRequest {

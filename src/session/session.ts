@@ -9,12 +9,11 @@ import type { Plan, PlannedStatement } from '../plan/plan.js'
 import { FrameReader, tagName } from '../wire/frame-reader.js'
 import { frontend } from '../wire/tags.js'
 import { errorFrame } from './answers.js'
-import { readBatchItem, statementText } from './batch.js'
 import { newFigures } from './client-figures.js'
 import { ClientOutput } from './client-output.js'
-import type { CopyIn } from './copy-in.js'
-import { CopyToServer } from './copy-to-server.js'
-import { CopyToShards } from './copy-to-shards.js'
+import type { CopyIn } from './copy/copy-in.js'
+import { CopyToServer } from './copy/copy-to-server.js'
+import { CopyToShards } from './copy/copy-to-shards.js'
 import type {
   ClientFigures,
   ClientHandle,
@@ -22,15 +21,16 @@ import type {
   RequestWatch,
   SessionEnvironment,
 } from './environment.js'
-import { ExtendedQuery } from './extended-query.js'
 import { FrameQueue } from './frame-queue.js'
-import type { HeldServer } from './held-servers.js'
-import { recoverServers } from './recover-servers.js'
+import { readBatchItem, statementText } from './requests/batch.js'
+import { ExtendedQuery } from './requests/extended-query.js'
+import { ShardedRequests } from './requests/sharded-requests.js'
+import { runFunctionCall, runSimpleQuery } from './requests/simple-query.js'
 import { SessionCore } from './session-core.js'
-import { ShardedRequests } from './sharded-requests.js'
-import { runFunctionCall, runSimpleQuery } from './simple-query.js'
 import { unquote } from './sql-literal.js'
-import type { Transaction } from './transaction.js'
+import type { HeldServer } from './state/held-servers.js'
+import { recoverServers } from './state/recover-servers.js'
+import type { Transaction } from './state/transaction.js'
 
 /** Bytes of requests that may wait behind the running one before the client is no longer read. */
 const QUEUE_HIGH_WATER_BYTES = 1_048_576

@@ -16,11 +16,11 @@ test('D26: a session has parts of its own for clients, requests, figures and tra
     missing([
       'src/proxy/client-registry.ts',
       'src/session/session.ts',
-      'src/session/simple-query.ts',
-      'src/session/extended-query.ts',
-      'src/session/batch-builder.ts',
+      'src/session/requests/simple-query.ts',
+      'src/session/requests/extended-query.ts',
+      'src/session/requests/batch-builder.ts',
       'src/session/client-figures.ts',
-      'src/session/transaction.ts',
+      'src/session/state/transaction.ts',
     ]),
   ).toEqual([])
 })
@@ -40,7 +40,7 @@ test('D28: the servers’ side has parts of its own, and tests of them', () => {
       'src/pool/lent-count.ts',
       'src/pool/wait-queue.ts',
       'src/executor/fan-out.ts',
-      'src/session/held-servers.ts',
+      'src/session/state/held-servers.ts',
       'src/proxy/view.ts',
       'test/unit/pool/balancer.test.ts',
       'test/unit/pool/health.test.ts',

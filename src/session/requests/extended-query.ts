@@ -1,0 +1,349 @@
+/**
+ * The extended protocol: messages are gathered up to a Sync or Flush, resolved to shared statements, routed as one,
+ * and sent with what the server lacks (Parse of a statement that another server has). Replies that the client did not
+ * ask for are swallowed in their place, and those that the server was spared are put in.
+ * @see PostgreSQL documentation, "Extended Query", "Pipelining"
+ */
+
+import { type EngineError, engineError } from '../../errors/engine-error.js'
+import type { BoundParameters, Plan, PlannedStatement } from '../../plan/plan.js'
+import { queryFrame } from '../../server/server-connection.js'
+import { completeFrame } from '../answers.js'
+import { hearFirst } from '../listen/hear-first.js'
+import { refuseChannels } from '../listen/listening-channels.js'
+import type { SessionCore } from '../session-core.js'
+import type { ClientStatement } from '../state/client-statements.js'
+import type { HeldServer } from '../state/held-servers.js'
+import { type BatchItem, syncFrame, textParameters } from './batch.js'
+import { isPlain, localFrame, openingFrame, scatterBatch, takesData } from './batch-answers.js'
+import { BatchBuilder } from './batch-builder.js'
+import {
+  channelsBound,
+  onlyStatement,
+  refuseTransactions,
+  resolveBatch,
+  type Step,
+} from './batch-steps.js'
+import { answerLocally, canAnswerLocally } from './local-answer.js'
+import {
+  checkEncoding,
+  checkMeanings,
+  checkStrings,
+  refusal,
+  requestRole,
+  shardOf,
+} from './request-route.js'
+import { whenShapesHold } from './result-shape.js'
+import type { ShardedRequests } from './sharded-requests.js'
+
+/** A client that sends so much before its Sync is served meanwhile, as PostgreSQL does, instead of being stored. */
+const GATHERED_ITEMS = 10_000
+const GATHERED_BYTES = 33_554_432
+
+export class ExtendedQuery {
+  readonly #core: SessionCore
+  readonly #sharded: ShardedRequests
+  #items: BatchItem[] = []
+  #bytes = 0
+  /** The server of a request that was flushed and has not seen its Sync. */
+  #bound: HeldServer | undefined
+  /** A portal was bound on it, so that the request cannot move to another shard. */
+  #boundWorks = false
+  /** A COPY FROM STDIN was sent with a Flush: what comes next may be its data. */
+  awaitsCopy = false
+  /** Part of the answer has gone out before a server was there. */
+  #answered = false
+  /** What runs now, as it was gathered. */
+  #gathered: BatchItem[] = []
+
+  constructor(core: SessionCore, sharded: ShardedRequests) {
+    this.#core = core
+    this.#sharded = sharded
+  }
+
+  add(item: BatchItem): void {
+    this.#items.push(item)
+    this.#bytes += item.frame.length
+    if (this.#items.length >= GATHERED_ITEMS || this.#bytes >= GATHERED_BYTES) this.run('flush')
+  }
+
+  /** Messages have come since the last Sync. */
+  get isOpen(): boolean {
+    return this.#items.length > 0 || this.#bound !== undefined
+  }
+
+  /** Among the messages not yet sent is the Execute of a COPY FROM STDIN. */
+  get gathersCopy(): boolean {
+    const { access, statements } = this.#core
+    const queryOf = (name: string) => {
+      const parse = this.#items.findLast((item) => item.kind === 'parse' && item.name === name)
+      if (parse?.kind === 'parse') return access.planner.plan(parse.text)
+      return statements.get(name)?.planned
+    }
+    return (
+      this.#items.at(-1)?.kind === 'execute' &&
+      this.#items.some((item) => item.kind === 'bind' && takesData(queryOf(item.statement)))
+    )
+  }
+
+  /** The server took COPY data, and the request goes on there up to its Sync. */
+  stayOn(held: HeldServer): void {
+    this.awaitsCopy = false
+    this.#bound = held
+    this.#boundWorks = true
+  }
+
+  get bound(): HeldServer | undefined {
+    return this.#bound
+  }
+
+  /** The request has ended, or the connection of a flushed one is gone. */
+  reset(): void {
+    this.#items = []
+    this.#gathered = []
+    this.#bytes = 0
+    this.#bound = undefined
+    this.#boundWorks = false
+    this.awaitsCopy = false
+  }
+
+  /** Runs what was gathered. With `flush` the request stays open. */
+  run(end: 'sync' | 'flush'): void {
+    const core = this.#core
+    const items = this.#items
+    this.#items = []
+    this.#bytes = 0
+    this.#answered = false
+    if (!core.running) core.begin('extended', [])
+    if (core.running) core.running.awaitsSync = end === 'flush'
+    // it failed behind a Flush with no server at work: the Sync ends it
+    if (core.running?.failed && !this.#bound) return core.complete()
+    try {
+      const steps = resolveBatch(core, items)
+      hearFirst(core, channelsBound(core, steps), () => this.#runSteps(steps, items, end))
+    } catch (error) {
+      this.#refuse(error as EngineError, end)
+    }
+  }
+
+  #runSteps(steps: Step[], items: BatchItem[], end: 'sync' | 'flush'): void {
+    const core = this.#core
+    try {
+      if (core.access.poolerMode === 'statement') refuseTransactions(steps)
+      refuseChannels(core, steps)
+      if (steps.length === 0 && !this.#bound) return end === 'sync' ? core.complete() : undefined
+      if (!this.#bound && this.#runLocally(steps, end)) return
+      this.#gathered = items
+      this.#route(steps, end)
+      if (core.held.isWaiting && !this.#bound && !this.#answered)
+        core.again = this.#again(items, end)
+    } catch (error) {
+      this.#refuse(error as EngineError, end)
+    }
+  }
+
+  /** Runs a batch from its beginning. */
+  #again(items: BatchItem[], end: 'sync' | 'flush'): () => void {
+    return () => {
+      this.#items = items
+      this.run(end)
+    }
+  }
+
+  /** After a refusal the server, when one is bound, must still come to its Sync. */
+  #refuse(error: EngineError, end: 'sync' | 'flush'): void {
+    const core = this.#core
+    const bound = this.#bound
+    if (!bound) return core.fail(error)
+    this.#send(bound, [{ kind: 'error', error }], end)
+  }
+
+  #route(steps: Step[], end: 'sync' | 'flush'): void {
+    const core = this.#core
+    const plans: Plan[] = []
+    const statements: PlannedStatement[] = []
+    for (const step of steps) {
+      const statement = step.kind === 'bind' ? step.statement?.planned.statements[0] : undefined
+      if (!statement || step.kind !== 'bind' || !step.statement) continue
+      statements.push(statement)
+      if (core.transaction.failedByUs || (core.isSharded && this.#isControl(statement))) {
+        return this.#control(steps, statement, step.statement, end)
+      }
+      if (core.isSharded && !this.#sharded.isNeutral(statement)) {
+        plans.push(this.#planOf(step.item.parameters, statement, step.statement))
+      }
+    }
+    if (core.isSharded && statements.length > 1) {
+      checkMeanings(statements, (statement) => this.#sharded.isNeutral(statement))
+    }
+    this.#dispatch(steps, plans, statements, end)
+  }
+
+  #planOf(parameters: BoundParameters, statement: PlannedStatement, client: ClientStatement): Plan {
+    const text = Buffer.from(client.shared.text, 'latin1')
+    checkEncoding(this.#core, text)
+    checkStrings(this.#core, text)
+    checkEncoding(this.#core, textParameters(parameters))
+    const context = this.#core.routeContext(client.shared.parameterTypes)
+    const plan = statement.route(parameters, context)
+    if (plan.how === 'refuse') throw refusal(plan)
+    return plan
+  }
+
+  #dispatch(
+    steps: Step[],
+    plans: Plan[],
+    statements: PlannedStatement[],
+    end: 'sync' | 'flush',
+  ): void {
+    const core = this.#core
+    const special = plans.find((plan) => plan.how !== 'relay')
+    if (special) {
+      if (plans.length > 1 || end === 'flush' || this.#boundWorks) {
+        throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
+      }
+      return this.#special(steps, special, statements[0] as PlannedStatement)
+    }
+    const shard = core.isSharded ? this.#shardOf(plans) : 0
+    const role = requestRole(core, statements, plans)
+    if (this.#bound && this.#bound.shard !== shard) this.#leaveBound()
+    const alone = () => core.withShard(shard, role, (held) => this.#sendChecked(held, steps, end))
+    if (end === 'flush' || this.#bound) return alone()
+    const items = this.#gathered
+    const elsewhere = () => {
+      core.again = this.#again(items, end)
+      alone()
+    }
+    if (core.pipelined.runSteps(steps, statements, { shard, role, alone: elsewhere })) this.reset()
+    else alone()
+  }
+
+  #special(steps: Step[], plan: Plan, statement: PlannedStatement): void {
+    const run = () => {
+      if (plan.how === 'copy') this.#copy(steps, plan, statement)
+      else this.#scatter(steps, plan, statement)
+    }
+    if (!this.#bound) return run()
+    // described on one server: its Sync must be answered before it takes part
+    this.#leaveBound(() => {
+      try {
+        run()
+      } catch (error) {
+        this.#core.fail(error as EngineError)
+      }
+    })
+  }
+
+  #shardOf(plans: Plan[]): number {
+    const needy = plans.some((plan) => plan.anyShard !== true)
+    if (this.#bound && !needy) return this.#bound.shard
+    const shard = shardOf(this.#core, plans)
+    if (this.#bound && this.#bound.shard !== shard && this.#boundWorks) {
+      throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
+    }
+    return shard
+  }
+
+  /** Only Parse and Describe were flushed to another shard: it is told Sync; `then` waits for it, the client does not. */
+  #leaveBound(then?: () => void): void {
+    const core = this.#core
+    const bound = this.#bound
+    this.#bound = undefined
+    if (!bound) return
+    const ends = () => {
+      if (!core.transaction.isExplicit && core.held.pins.size === 0) core.held.release(bound)
+      then?.()
+    }
+    core.send(bound, [syncFrame], [{ kind: 'sync', skip: true, done: ends }], 1)
+  }
+
+  #sendChecked(held: HeldServer, steps: Step[], end: 'sync' | 'flush'): void {
+    if (end === 'flush' || this.#bound) return this.#send(held, steps, end)
+    whenShapesHold(this.#core, held, steps, (sound) => this.#send(held, sound, end))
+  }
+
+  #send(held: HeldServer, steps: Step[], end: 'sync' | 'flush'): void {
+    const core = this.#core
+    const builder = new BatchBuilder(core, held)
+    for (const step of steps) builder.add(step)
+    const { pieces, expectations, syncs } = builder.finish(end)
+    if (end === 'flush') {
+      this.#bound = held
+      this.awaitsCopy = steps.some(
+        (step) => step.kind === 'execute' && takesData(step.statement?.planned),
+      )
+      this.#boundWorks ||= steps.some((step) => step.kind === 'bind')
+    } else this.reset()
+    core.send(held, pieces, expectations, syncs)
+    if (end === 'flush') core.output.flush()
+  }
+
+  /** BEGIN, COMMIT and their kin when no server is needed; false when one is. */
+  #runLocally(steps: Step[], end: 'sync' | 'flush'): boolean {
+    const core = this.#core
+    const statement = onlyStatement(steps)
+    if (!statement) return false
+    const planned = statement.planned.statements[0]
+    if (!planned || !canAnswerLocally(core, planned) || !isPlain(steps)) return false
+    for (const step of steps) {
+      const frame = localFrame(core, step, planned, statement)
+      if (frame) core.output.append(frame)
+    }
+    if (end === 'sync') core.complete()
+    else core.output.flush()
+    return true
+  }
+
+  #isControl(statement: PlannedStatement): boolean {
+    const { held, transaction } = this.#core
+    if (!statement.effects.transaction && statement.kind !== 'set' && statement.kind !== 'reset')
+      return false
+    return held.size !== 1 || transaction.phase === 'pending'
+  }
+
+  /** A statement that ends or shapes a transaction over several servers: run as a simple query, answered as extended. */
+  #control(
+    steps: Step[],
+    statement: PlannedStatement,
+    client: ClientStatement,
+    end: 'sync' | 'flush',
+  ): void {
+    const core = this.#core
+    if (end === 'flush' || steps.filter((step) => step.kind === 'execute').length !== 1) {
+      throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
+    }
+    this.#answered = true
+    const { text } = client.planned
+    const local = core.transaction.failedByUs ? undefined : answerLocally(core, statement, text)
+    for (const step of steps) {
+      if (step.kind === 'execute') continue
+      const frame = localFrame(core, step, statement, client)
+      if (frame) core.output.append(frame)
+    }
+    if (local) return core.answer(completeFrame(local.tag))
+    const sql = text.slice(statement.start, statement.end)
+    const handled = this.#sharded.runControl(statement, text, queryFrame(sql))
+    if (!handled) throw engineError('SESSION_ABORTED')
+  }
+
+  #copy(steps: Step[], plan: Plan, statement: PlannedStatement): void {
+    const core = this.#core
+    this.#answered = true
+    for (const step of steps) {
+      const frame = openingFrame(step)
+      if (frame) core.output.append(frame)
+    }
+    const bind = steps.find((step) => step.kind === 'bind')
+    const text = bind?.kind === 'bind' ? (bind.statement?.planned.text ?? '') : ''
+    this.#sharded.copyIn(statement, plan, text)
+  }
+
+  /** The same unnamed statement on every shard. */
+  #scatter(steps: Step[], plan: Plan, statement: PlannedStatement): void {
+    const { client, bytes, parsed } = scatterBatch(steps)
+    this.#sharded.scatter(statement, plan, client.planned.text, {
+      bytes,
+      hidesParse: !parsed,
+    })
+  }
+}

@@ -1,0 +1,296 @@
+/**
+ * The requests of one client that may share a server with those of others (executor/pipeline): which of them may, what
+ * they put on the server, and what becomes of one that must run on a server of its own after all.
+ */
+import type { Clock } from '../../base/clock.js'
+import { type EngineError, engineError } from '../../errors/engine-error.js'
+import { mayEnter, noteRunAlone } from '../../executor/pipeline/class-figures.js'
+import type { Carrier, PipelinedClient, Unit } from '../../executor/pipeline/pipelined-client.js'
+import { replyBudget } from '../../executor/pipeline/reply-budget.js'
+import type { ClassFigures, PlannedStatement, RouteContext } from '../../plan/plan.js'
+import type { ServerConnection } from '../../server/server-connection.js'
+import { readingOf, Settings } from '../../server/settings.js'
+import type { SharedStatement } from '../../server/shared-statement.js'
+import type { ClientOutput } from '../client-output.js'
+import type { ClientFigures, DatabaseAccess } from '../environment.js'
+import type { ClientStatements } from '../state/client-statements.js'
+import type { HeldServers } from '../state/held-servers.js'
+import type { Transaction } from '../state/transaction.js'
+import { batchUnit, type PipelinedBatch, pipelinedBatchOf, type Step } from './pipelined-batch.js'
+
+/** Settings that make a text mean something else than we read, or that a server may refuse. */
+const UNFIT = ['role', 'session_authorization', 'standard_conforming_strings', 'client_encoding']
+const plainEncodings = new Set(['UTF8', 'SQL_ASCII', undefined])
+const nothing = Buffer.alloc(0)
+const noTypes: readonly number[] = []
+const noFigures: ClassFigures = { runs: 0, hotRuns: 0, meanMs: 0, replyBytes: 0 }
+
+/** The session around it. */
+export interface PipelinedHost {
+  readonly environment: { readonly clock: Clock }
+  readonly access: DatabaseAccess
+  readonly output: ClientOutput
+  readonly transaction: Transaction
+  readonly held: HeldServers
+  readonly statements: ClientStatements
+  readonly figures: ClientFigures
+  readonly told: ReadonlyMap<string, string>
+  /** Absent: it never listened. */
+  readonly listening?: { tell(): void } | undefined
+  readonly timedOut: EngineError | undefined
+  readonly hooks: { ends(): void }
+  routeContext(): RouteContext
+  noteStatus(buffer: Buffer, start: number, end: number): void
+  tellChanges(): void
+  fail(error: EngineError): void
+  ended(): void
+}
+
+/** A request, and how it runs on a server of its own. */
+export interface PipelinableRequest {
+  readonly shard: number
+  readonly role: 'primary' | 'any'
+  /** Runs it from the beginning; `query` are the bytes of a Query, owned. */
+  alone(query: Buffer): void
+}
+
+export class PipelinedRequests implements PipelinedClient {
+  readonly output: ClientOutput
+  settings: Settings = Settings.none
+  figures: ClassFigures = noFigures
+  readonly #core: PipelinedHost
+  #carrier: Carrier | undefined
+  #request: PipelinableRequest | undefined
+  /** The Query message; borrowed until a server is told it. */
+  #query: Buffer | undefined
+  #batch: PipelinedBatch | undefined
+  #hasFailed = false
+  /** Settings that were judged, and whether they allow it. */
+  #judged: Settings | undefined
+  #isFit = false
+  /** Statements of all clients that run on servers of their own and are measured. */
+  static #underWay = 0
+  /** Class of a statement that runs on a server of its own, to be measured. */
+  #watched: ClassFigures | undefined
+  #sentMs = 0
+  #sentBytes = 0
+
+  constructor(core: PipelinedHost) {
+    this.#core = core
+    this.output = core.output
+  }
+
+  /** True while its request stands in line for a server. */
+  get isWaiting(): boolean {
+    return this.#carrier?.isWaiting === true
+  }
+
+  /** What it stands in line for, for people. */
+  get waitsFor(): string | undefined {
+    const request = this.isWaiting ? this.#request : undefined
+    return request && this.#core.access.pools.whyWaiting(request.shard, request.role)
+  }
+
+  get statement(): SharedStatement | undefined {
+    return this.#batch?.statement.shared
+  }
+
+  /** A Query of one statement. False: it needs a server of its own. `frame` is borrowed. */
+  runQuery(statement: PlannedStatement, frame: Buffer, request: PipelinableRequest): boolean {
+    if (!this.#mayRun(statement, noTypes)) return false
+    this.#query = frame
+    this.#batch = undefined
+    return this.#run(request)
+  }
+
+  /** Messages of the extended protocol up to their Sync. False: they need a server of their own. */
+  runSteps(
+    steps: readonly Step[],
+    statements: readonly PlannedStatement[],
+    request: PipelinableRequest,
+  ): boolean {
+    const [statement] = statements
+    if (statements.length !== 1 || !statement?.figures) return false
+    const batch = pipelinedBatchOf(steps)
+    if (!batch) return false
+    const { shared } = batch.statement
+    // its text is a PREPARE: a server learns it by running that, under the client's own name
+    if (shared.isSql) return false
+    // prepared elsewhere under other settings, it would mean something else
+    if (!readingOf(this.#core.transaction.settings).equals(shared.reading)) return false
+    if (!this.#mayRun(statement, shared.parameterTypes)) return false
+    // what its client was told of its columns must be compared first (result-shape.ts)
+    if (shared.shape !== undefined && shared.epoch !== this.#core.access.statements.epoch)
+      return false
+    this.#query = undefined
+    this.#batch = batch
+    return this.#run(request)
+  }
+
+  /** True when the request is the pipeline's to cancel. */
+  cancel(): boolean {
+    const carrier = this.#carrier
+    if (!carrier) return false
+    if (!carrier.cancel(this)) return true
+    this.#forget()
+    this.#core.fail(this.#core.timedOut ?? engineError('SESSION_CANCELLED'))
+    return true
+  }
+
+  /** The client has gone. */
+  leave(): void {
+    const carrier = this.#carrier
+    this.#forget()
+    carrier?.leave(this)
+    this.#stopWatching()
+    replyBudget.release(this)
+  }
+
+  clientDrained(): void {
+    replyBudget.release(this)
+    this.#carrier?.resume()
+  }
+
+  /** A request goes to a server of its own. */
+  sent(): void {
+    if (!this.#watched || this.#sentMs > 0) return
+    this.#sentMs = this.#core.environment.clock.monotonicMs()
+    this.#sentBytes = this.output.bytesSent
+    PipelinedRequests.#underWay++
+  }
+
+  /** A request has ended. */
+  ended(hasFailed: boolean): void {
+    const figures = this.#watched
+    if (!figures) return
+    const sentMs = this.#sentMs
+    const besides = this.#stopWatching()
+    const limits = this.#core.access.pipelines?.limits
+    if (hasFailed || !limits || sentMs === 0) return
+    // those that ran at the same time shared the machine: behind one another they would have taken turns
+    const elapsedMs = (this.#core.environment.clock.monotonicMs() - sentMs) / besides
+    noteRunAlone(figures, elapsedMs, this.output.bytesSent - this.#sentBytes, limits.stallMs)
+  }
+
+  /** How many were measured at the same time, this one too. */
+  #stopWatching(): number {
+    const count = PipelinedRequests.#underWay
+    if (this.#sentMs > 0) PipelinedRequests.#underWay--
+    this.#watched = undefined
+    this.#sentMs = 0
+    return Math.max(1, count)
+  }
+
+  keep(): void {
+    if (this.#query) this.#query = Buffer.from(this.#query)
+  }
+
+  carriedBy(carrier: Carrier): void {
+    this.#carrier = carrier
+  }
+
+  unitFor(server: ServerConnection): Unit {
+    if (this.#batch) return batchUnit(this.#batch, server)
+    server.unnamed = undefined
+    this.#query = Buffer.from(this.#query as Buffer)
+    return { bytes: this.#query }
+  }
+
+  parsed(): void {
+    if (this.#batch?.parse) this.#batch.statement.confirmed = true
+  }
+
+  failed(): void {
+    this.#hasFailed = true
+    this.#core.figures.errors++
+    this.#core.statements.dropUnconfirmed()
+  }
+
+  parameterStatus(buffer: Buffer, start: number, end: number): void {
+    this.#core.noteStatus(buffer, start, end)
+  }
+
+  ready(): void {
+    this.#core.tellChanges()
+    this.#core.listening?.tell()
+  }
+
+  finished(): void {
+    const { figures } = this.#core
+    if (!this.#hasFailed) {
+      figures.queries++
+      figures.transactions++
+    }
+    this.#forget()
+    this.#core.ended()
+  }
+
+  elsewhere(): void {
+    const request = this.#request
+    const query = this.#query ?? nothing
+    this.#forget()
+    request?.alone(query)
+  }
+
+  lost(error: EngineError, ends: boolean): void {
+    this.#forget()
+    if (!ends) return this.#core.fail(error)
+    this.output.flush()
+    this.#core.hooks.ends()
+  }
+
+  #run(request: PipelinableRequest): boolean {
+    const { access, environment } = this.#core
+    // what has been seen is asked for behind each request, on a server of its own
+    const pipelines = this.#core.held.seen ? undefined : access.pipelines
+    const pipeline = pipelines?.of(request.shard, request.role)
+    if (!pipeline) return false
+    this.#hasFailed = false
+    this.#request = request
+    this.#carrier = pipeline.run(this, environment.clock.monotonicMs())
+    return true
+  }
+
+  #forget(): void {
+    this.#carrier = undefined
+    this.#request = undefined
+    this.#query = undefined
+    this.#batch = undefined
+  }
+
+  #mayRun(statement: PlannedStatement, types: readonly number[]): boolean {
+    const { figures } = statement
+    const core = this.#core
+    const limits = core.access.pipelines?.limits
+    if (!figures || !limits || limits.depth === 0 || !this.#isFree()) return false
+    if (statement.mayPipeline?.(core.routeContext(), types) !== true) return false
+    if (!mayEnter(figures, limits.stallMs)) {
+      this.#stopWatching()
+      this.#watched = figures
+      return false
+    }
+    this.figures = figures
+    return true
+  }
+
+  /** The client holds nothing that another could disturb, and reads what it is sent. */
+  #isFree(): boolean {
+    const { transaction, held, access } = this.#core
+    if (transaction.isExplicit || held.size > 0 || held.pins.size > 0) return false
+    // which host may answer then depends on what this client has seen, and each answer adds to it
+    if (held.seen) return false
+    if (access.poolerMode === 'session' || access.planner.isCurrent === false) return false
+    if (this.#judged !== transaction.settings) this.#judge(transaction.settings)
+    return this.#isFit && !this.output.isBlocked
+  }
+
+  #judge(settings: Settings): void {
+    const { told } = this.#core
+    this.#judged = settings
+    this.settings = settings.pipelined
+    this.#isFit =
+      !UNFIT.some((name) => settings.values.has(name)) &&
+      told.get('standard_conforming_strings') !== 'off' &&
+      plainEncodings.has(told.get('client_encoding'))
+  }
+}

@@ -1,0 +1,123 @@
+/** From plans to the one shard and role of a request, within what the open transaction allows. */
+
+import type { ErrorCode } from '../../errors/catalogue.js'
+import { EngineError, engineError } from '../../errors/engine-error.js'
+import type { Plan, PlannedStatement } from '../../plan/plan.js'
+import type { SessionCore } from '../session-core.js'
+
+/** A plan that refuses, as the error for the client. */
+export function refusal(plan: Plan): EngineError {
+  const error = plan.error
+  if (!error) return engineError('INTERNAL', { message: 'a plan refuses without a reason' })
+  return new EngineError(
+    error.code as ErrorCode,
+    error.message,
+    { sqlstate: error.sqlstate, message: error.message },
+    error.hint === undefined ? {} : { hint: error.hint },
+  )
+}
+
+/**
+ * Texts are hashed as UTF-8. Under another client_encoding the bytes of a key mean other characters, so a request with
+ * bytes outside ASCII cannot be routed. @throws SESSION_ENCODING
+ */
+export function checkEncoding(core: SessionCore, bytes: Buffer): void {
+  const encoding = core.told.get('client_encoding') ?? 'UTF8'
+  if (encoding === 'UTF8' || encoding === 'SQL_ASCII') return
+  if (bytes.some((byte) => byte > 0x7f)) throw engineError('SESSION_ENCODING', { encoding })
+}
+
+/**
+ * Statements are read as with standard_conforming_strings = on. Where it is off, a backslash in a string means something
+ * else. @throws SESSION_STRINGS
+ */
+export function checkStrings(core: SessionCore, text: Buffer): void {
+  if (core.told.get('standard_conforming_strings') !== 'off') return
+  if (text.includes(0x5c)) throw engineError('SESSION_STRINGS')
+}
+
+const namingSettings = new Set([
+  'search_path',
+  'standard_conforming_strings',
+  'client_encoding',
+  'role',
+  'session_authorization',
+  'shard',
+  'sharding_key',
+])
+
+/** Whether statements behind this one in a request mean something else than they were planned for. */
+const changesMeaning = ({ effects }: PlannedStatement): boolean =>
+  effects.discard === 'all' ||
+  effects.discard === 'temp' ||
+  (effects.temporary ?? []).length > 0 ||
+  (effects.settings ?? []).some(
+    (setting) =>
+      setting.kind === 'reset_all' ||
+      ('name' in setting && namingSettings.has(setting.name.replace(/^(?:pgshard|pgdog)\./, ''))),
+  )
+
+/** A request is planned before it runs: what a SET in it changes is not known to the rest. @throws SESSION_SETTING_IN_REQUEST */
+export function checkMeanings(
+  statements: readonly PlannedStatement[],
+  isNeutral: (statement: PlannedStatement) => boolean,
+): void {
+  const first = statements.findIndex(changesMeaning)
+  if (first < 0 || statements.slice(first + 1).every(isNeutral)) return
+  throw engineError('SESSION_SETTING_IN_REQUEST')
+}
+
+/** A replica may answer when every statement only reads, and the transaction allows it. */
+export function requestRole(
+  core: SessionCore,
+  statements: readonly PlannedStatement[],
+  plans: readonly Plan[] = [],
+): 'primary' | 'any' {
+  const { transaction } = core
+  if (transaction.isExplicit) {
+    if (transaction.readOnly) return 'any'
+    const isAggressive = core.access.pools.readWriteStrategy === 'aggressive'
+    if (!isAggressive || !transaction.mayBeginOnReplica) return 'primary'
+  }
+  const role = core.routeContext().manual?.role
+  if (role !== undefined) return role === 'primary' ? 'primary' : 'any'
+  if (plans.some((plan) => plan.role === 'primary')) return 'primary'
+  return statements.every((statement) => statement.isRead) ? 'any' : 'primary'
+}
+
+/** The only shard of a request. @throws SESSION_SEVERAL_SHARDS_IN_REQUEST, SESSION_SNAPSHOT_SHARDS, SESSION_WRITES_SHARDS */
+export function shardOf(core: SessionCore, plans: readonly Plan[]): number {
+  let shard: number | undefined
+  for (const plan of plans) {
+    if (plan.anyShard === true) continue
+    const own = plan.target.kind === 'some' ? plan.target.shards[0] : 0
+    if (own === undefined) continue // a contradiction: any shard gives the empty answer
+    if (shard !== undefined && shard !== own) {
+      throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
+    }
+    shard = own
+  }
+  const chosen = shard ?? core.held.first?.shard ?? core.nextShard()
+  checkTransaction(
+    core,
+    chosen,
+    plans.some((plan) => plan.role === 'primary'),
+  )
+  return chosen
+}
+
+/** What an open transaction allows on one more shard. @throws SESSION_ABORTED, SESSION_SNAPSHOT_SHARDS, SESSION_WRITES_SHARDS */
+export function checkTransaction(core: SessionCore, shard: number, writes: boolean): void {
+  const { transaction, held } = core
+  if (transaction.phase === 'failed') throw engineError('SESSION_ABORTED')
+  if (!transaction.isExplicit) return
+  const others = held.all().filter((one) => one.joined && one.shard !== shard)
+  if (others.length === 0) return
+  if (transaction.needsOneSnapshot && others.some((one) => one.worked || one.wrote)) {
+    throw engineError('SESSION_SNAPSHOT_SHARDS')
+  }
+  const wrote = others.find((one) => one.wrote)
+  if (writes && wrote && core.access.crossShardWrites === 'error') {
+    throw engineError('SESSION_WRITES_SHARDS', { first: wrote.shard, second: shard })
+  }
+}

@@ -1,0 +1,354 @@
+/**
+ * The servers that one client holds now, by shard, and what each must hear before the client's request:
+ * settings, BEGIN and what the transaction has done so far. Gives them back clean, or not at all.
+ */
+import {
+  type Expectation,
+  Relay,
+  type RelayListener,
+  type RelayOutput,
+} from '../../executor/relay.js'
+import type { PinReason } from '../../plan/effects.js'
+import type { ServerCheckout } from '../../pool/shard-pools.js'
+import { QueryReceiver } from '../../server/query-receiver.js'
+import { queryFrame, type ServerConnection } from '../../server/server-connection.js'
+import { Settings, settingsDifference } from '../../server/settings.js'
+import type { SharedStatement } from '../../server/shared-statement.js'
+import type { DatabaseAccess } from '../environment.js'
+import { namedFrame, syncFrame } from '../requests/batch.js'
+import { SeenPositions } from './seen-positions.js'
+import type { Transaction } from './transaction.js'
+
+/** Settings that a server may refuse although another took them, so that the request must wait for the answer. */
+const REFUSABLE = /\b(role|session_authorization|default_tablespace|temp_tablespaces)\b/
+
+export interface HeldServer {
+  readonly shard: number
+  readonly checkout: ServerCheckout
+  readonly server: ServerConnection
+  readonly relay: Relay
+  /** The open transaction was begun on it. */
+  joined: boolean
+  /** A statement that looks at rows ran on it in this transaction: it has a snapshot. */
+  worked: boolean
+  /** A statement that may write ran on it in this transaction. */
+  wrote: boolean
+  /** NOTIFY ran on it in this transaction, so that it cannot be prepared for a two-phase commit. */
+  notified: boolean
+  /** Statements whose Parse was sent in the request that runs. */
+  readonly preparing: Set<SharedStatement>
+  /** Writes that wait until the server has answered what it must hear first. */
+  deferred: (() => void)[] | undefined
+}
+
+/** What goes to a server before the client's bytes. */
+export interface Prelude {
+  readonly bytes: Buffer[]
+  readonly expectations: Expectation[]
+  readonly syncs: number
+  /** The request must not be sent before this was answered. */
+  readonly mustWait: boolean
+}
+
+export class HeldServers {
+  readonly #held = new Map<number, HeldServer>()
+  readonly #access: DatabaseAccess
+  readonly #output: RelayOutput
+  readonly #listen: (held: () => HeldServer) => RelayListener
+  /** Why the client keeps its servers; it does so while this is not empty. */
+  readonly pins = new Set<PinReason | 'session mode'>()
+  /** Temporary relations of the client → the shard on which each stands. */
+  readonly temporary = new Map<string, number>()
+  /** How far the client has seen each shard, when its reads shall show what it wrote. */
+  readonly seen: SeenPositions | undefined
+  #late: Promise<HeldServer> | undefined
+  #waiting: AbortController | undefined
+  #wanted: { readonly shard: number; readonly role: 'primary' | 'any' } | undefined
+  /** Until every cancel that was sent has arrived. */
+  #cancels: Promise<void> | undefined
+  static #firsts = 0
+  readonly #owner = { order: 0 }
+
+  constructor(
+    access: DatabaseAccess,
+    output: RelayOutput,
+    listen: (held: () => HeldServer) => RelayListener,
+  ) {
+    this.#access = access
+    this.seen = access.pools.readsYourWrites ? new SeenPositions(access.pools) : undefined
+    this.#output = output
+    this.#listen = listen
+  }
+
+  get size(): number {
+    return this.#held.size
+  }
+
+  get isWaiting(): boolean {
+    return this.#waiting !== undefined
+  }
+
+  /** What the client waits for, for people. */
+  get waitsFor(): string | undefined {
+    if (!this.#waiting || !this.#wanted) return undefined
+    return this.#access.pools.whyWaiting(this.#wanted.shard, this.#wanted.role)
+  }
+
+  get(shard: number): HeldServer | undefined {
+    return this.#held.get(shard)
+  }
+
+  /** The only one held, or the first. */
+  get first(): HeldServer | undefined {
+    for (const held of this.#held.values()) return held
+    return undefined
+  }
+
+  all(): HeldServer[] {
+    return [...this.#held.values()].sort((a, b) => a.shard - b.shard)
+  }
+
+  /** The held server of `shard`, or one from the pool: at once when there is one. */
+  acquire(shard: number, role: 'primary' | 'any'): HeldServer | Promise<HeldServer> {
+    const held = this.#held.get(shard)
+    if (held) {
+      this.seen?.lose(shard)
+      return held
+    }
+    const waiting = new AbortController()
+    const wish = this.seen?.wish(shard, role) ?? { role }
+    this.seen?.lose(shard)
+    const checkout = this.#access.pools.checkout(shard, wish.role, {
+      ...(wish.after ? { after: wish.after } : {}),
+      signal: waiting.signal,
+      holdsServers: this.#held.size > 0,
+      owner: this.#asOwner(),
+    })
+    if (!(checkout instanceof Promise)) return this.#add(shard, checkout)
+    this.#waiting = waiting
+    this.#wanted = { shard, role }
+    const acquired = checkout.then(
+      (lent) => {
+        this.#waiting = undefined
+        this.#late = undefined
+        return this.#add(shard, lent)
+      },
+      (error: unknown) => {
+        this.#waiting = undefined
+        this.#late = undefined
+        throw error
+      },
+    )
+    this.#late = acquired
+    return acquired
+  }
+
+  /** As those see it who wait for the same servers: as old as its first. */
+  #asOwner(): { order: number } {
+    if (this.#held.size === 0) this.#owner.order = ++HeldServers.#firsts
+    return this.#owner
+  }
+
+  /** The client has gone: servers that still come from a pool are returned by the promise. */
+  async close(): Promise<HeldServer[]> {
+    const late = this.#late
+    this.#late = undefined
+    if (!late) return []
+    try {
+      return [await late]
+    } catch {
+      return []
+    }
+  }
+
+  /** Takes a server out of the books without giving it back. */
+  forget(held: HeldServer): void {
+    if (this.#held.get(held.shard) === held) this.#held.delete(held.shard)
+    held.server.receiver = undefined
+    held.server.onIdle = undefined
+  }
+
+  /** Leaves the queue of a pool. */
+  stopWaiting(): void {
+    this.#waiting?.abort()
+  }
+
+  /** Sends a cancel to every server that works for the client; they are lent again only after it was delivered. */
+  cancel(): void {
+    for (const held of this.#held.values()) {
+      if (held.server.outstanding === 0) continue
+      const sent = held.server.cancel().catch(() => undefined)
+      const all = Promise.all([this.#cancels, sent]).then(() => {
+        if (this.#cancels === all) this.#cancels = undefined
+      })
+      this.#cancels = all
+    }
+  }
+
+  #add(shard: number, checkout: ServerCheckout): HeldServer {
+    const server = checkout.resource
+    const held: HeldServer = {
+      shard,
+      checkout,
+      server,
+      relay: new Relay(
+        server,
+        this.#output,
+        this.#listen(() => held),
+      ),
+      joined: false,
+      worked: false,
+      wrote: false,
+      notified: false,
+      preparing: new Set(),
+      deferred: undefined,
+    }
+    server.receiver = held.relay
+    this.#held.set(shard, held)
+    return held
+  }
+
+  /** Lets a server join the transaction now (or a transaction of our own, when the client has none). @throws its error */
+  async joinNow(held: HeldServer, transaction: Transaction): Promise<void> {
+    const prelude = this.prelude(held, transaction)
+    const bytes = [...prelude.bytes]
+    let syncs = prelude.syncs
+    if (!transaction.isExplicit && !held.joined) {
+      bytes.push(queryFrame('BEGIN'))
+      syncs++
+      held.joined = true
+    }
+    if (syncs === 0) return
+    await new Promise<void>((resolve, reject) => {
+      held.server.receiver = new QueryReceiver(held.server, syncs, (error) => {
+        held.server.receiver = held.relay
+        if (error) reject(error)
+        else resolve()
+      })
+      held.server.write(Buffer.concat(bytes), syncs)
+    })
+    for (const expectation of prelude.expectations) expectation.done?.()
+  }
+
+  /** Whether `prelude` will have something to say: a Query, which takes the server's unnamed statement. */
+  needsPrelude(held: HeldServer, transaction: Transaction): boolean {
+    if (held.server.isUnsynced) return false
+    if (transaction.isExplicit && !held.joined) return true
+    return !transaction.isExplicit && held.server.settings !== transaction.settings
+  }
+
+  /** What `held` must hear before the next request of the client. */
+  prelude(held: HeldServer, transaction: Transaction): Prelude {
+    const prelude = {
+      bytes: [] as Buffer[],
+      expectations: [] as Expectation[],
+      syncs: 0,
+      mustWait: false,
+    }
+    this.#closeOld(held.server, prelude)
+    const joins = transaction.isExplicit && !held.joined
+    if (!transaction.isExplicit || joins) {
+      const wanted = transaction.isExplicit ? transaction.base : transaction.settings
+      const sql = settingsDifference(held.server.settings, wanted)
+      if (sql !== '') {
+        prelude.mustWait = REFUSABLE.test(sql)
+        addQuery(prelude, sql, () => {
+          held.server.settings = wanted
+        })
+      }
+    }
+    if (joins) {
+      held.joined = true
+      const isRead = transaction.readOnly
+      prelude.mustWait ||= isRead && transaction.needsOneSnapshot
+      addQuery(prelude, [transaction.beginText, ...transaction.replay].join('; '), () => {
+        if (transaction.phase === 'pending') transaction.phase = 'open'
+      })
+    }
+    return prelude
+  }
+
+  #closeOld(
+    server: ServerConnection,
+    prelude: { bytes: Buffer[]; expectations: Expectation[]; syncs: number },
+  ): void {
+    if (server.closing.length === 0 || server.status !== 0x49) return
+    for (const statement of server.closing) {
+      prelude.bytes.push(namedFrame('close', 'S', statement.serverName))
+      prelude.expectations.push({ kind: 'close', skip: true })
+    }
+    server.closing = []
+    prelude.bytes.push(syncFrame)
+    prelude.expectations.push({ kind: 'sync', skip: true })
+    prelude.syncs++
+  }
+
+  /** After the end of a transaction: gives back every server, unless pinned. */
+  releaseAll(): void {
+    for (const held of this.#held.values()) {
+      held.joined = false
+      held.worked = false
+      held.wrote = false
+      held.notified = false
+    }
+    if (this.pins.size > 0) return
+    for (const held of this.#held.values()) this.release(held)
+  }
+
+  /** While a server is pinned, what it says on its own (NOTIFY) goes to the client at once. */
+  watchPinned(): void {
+    for (const held of this.#held.values()) held.server.receiver = held.relay
+  }
+
+  /** Gives back one server that has nothing under way. */
+  release(held: HeldServer): void {
+    this.#held.delete(held.shard)
+    held.server.receiver = undefined
+    held.server.onIdle = undefined
+    const cancels = this.#cancels
+    // nearly always at once: whoever comes next finds the server that ran last
+    if (cancels !== undefined) void cancels.then(() => giveBack(held))
+    else if (held.server.isIdle && !held.server.tainted) held.checkout.release()
+    else void giveBack(held)
+  }
+
+  /** Throws one away: what it is doing cannot be trusted. */
+  discard(held: HeldServer, why: string): void {
+    if (this.#held.get(held.shard) === held) this.#held.delete(held.shard)
+    held.server.receiver = undefined
+    held.server.onIdle = undefined
+    held.checkout.discard(why)
+  }
+}
+
+/** hard-parts §2: a tainted server is made clean by a statement of its own before anyone else gets it. */
+async function giveBack(held: HeldServer): Promise<void> {
+  const { server, checkout } = held
+  if (!server.isIdle) return checkout.discard('not idle at check-in')
+  if (!server.tainted) return checkout.release()
+  try {
+    await cleanServer(server)
+    checkout.release()
+  } catch {
+    checkout.discard('could not be cleaned')
+  }
+}
+
+/** DISCARD ALL, and the books with it. */
+export async function cleanServer(server: ServerConnection): Promise<void> {
+  await server.query('DISCARD ALL')
+  server.forgetStatements()
+  server.settings = Settings.none
+  server.unnamed = undefined
+  server.tainted = false
+}
+
+function addQuery(
+  prelude: { bytes: Buffer[]; expectations: Expectation[]; syncs: number },
+  sql: string,
+  done: () => void,
+): void {
+  prelude.bytes.push(queryFrame(sql))
+  prelude.expectations.push({ kind: 'query', skip: true, done })
+  prelude.syncs++
+}
