@@ -35,7 +35,16 @@ function kindOf(statement: PlannedStatement): string {
   return writes.has(statement.kind) ? 'write' : statement.kind
 }
 
-const hows = { relay: 'relay', concatenate: 'merge', copy: 'split', refuse: 'refuse' } as const
+const hows = {
+  relay: 'relay',
+  concatenate: 'merge',
+  merge: 'merge',
+  gather: 'gather',
+  split: 'split',
+  everywhere: 'split',
+  copy: 'split',
+  refuse: 'refuse',
+} as const
 
 function targetOf(plan: Plan, shards: readonly number[], shardCount: number) {
   if (plan.how === 'refuse' || shards.length === 0) return 'none'
