@@ -139,18 +139,27 @@ describe('pipelining does no harm', () => {
     await Promise.all(Array.from({ length: 24 }, (_, n) => work(n)))
   })
 
-  it('hits no stranger with a storm of cancels', async () => {
-    const cancels = bySize(300, 10_000)
+  it('hits no stranger with a storm of cancels, in reads or in writes', async () => {
+    const cancels = bySize(600, 10_000)
     const [targets, strangers] = [await readers(served, 6), await readers(served, 6)]
+    await postgres().query('create table counted (id int primary key, n int)')
+    await postgres().query('insert into counted select n, 0 from generate_series(1, 12) n')
     let sent = 0
     let isOver = false
     const outcomes = { done: 0, cancelled: 0 }
-    // about a millisecond
-    const sql = 'select count(*) from free a, free b where a.id < 3 and b.v like a.v'
-    const target = async (client: pg.Client) => {
-      while (!isOver) {
-        await client.query(sql).then(
-          () => outcomes.done++,
+    const written = Array<number>(13).fill(0)
+    // about a millisecond each; a write has a server of its own and is never run twice, so that a stray cancel shows
+    const read = 'select count(*) from free a, free b where a.id < 3 and b.v like a.v'
+    const writeOf = (id: number) =>
+      `update counted set n = n + 1 where id = ${id} and (${read}) >= 0`
+    const target = async (client: pg.Client, id: number) => {
+      for (let turn = 0; !isOver; turn++) {
+        const isWrite = turn % 2 === 0
+        await client.query(isWrite ? writeOf(id) : read).then(
+          () => {
+            outcomes.done++
+            if (isWrite) written[id]!++
+          },
           (error: { code?: string }) => {
             expect(error.code).toBe('57014')
             outcomes.cancelled++
@@ -158,10 +167,12 @@ describe('pipelining does no harm', () => {
         )
       }
     }
-    const stranger = async (client: pg.Client, n: number) => {
+    const stranger = async (client: pg.Client, id: number) => {
       while (!isOver) {
-        expect(await readOf(client, n + 1)).toBe(`v${n + 1}`)
-        expect((await client.query(sql)).rows).toHaveLength(1)
+        expect(await readOf(client, id)).toBe(`v${id}`)
+        expect((await client.query(read)).rows).toHaveLength(1)
+        await client.query(writeOf(id))
+        written[id]!++
       }
     }
     const canceller = async (client: pg.Client) => {
@@ -170,11 +181,18 @@ describe('pipelining does no harm', () => {
         await sendCancel(client, served.port)
       }
     }
-    const running = [...targets.map(target), ...strangers.map(stranger)]
-    await Promise.all(targets.map(canceller))
-    isOver = true
-    await Promise.all(running)
+    const running = [
+      ...targets.map((client, n) => target(client, n + 1)),
+      ...strangers.map((client, n) => stranger(client, n + 7)),
+    ]
+    const storm = Promise.all(targets.map(canceller)).finally(() => {
+      isOver = true
+    })
+    await Promise.all([storm, ...running])
     expect(outcomes.done + outcomes.cancelled).toBeGreaterThan(cancels / 10)
+    expect(outcomes.cancelled).toBeGreaterThan(0)
+    const counts = await postgres().query('select n from counted order by id')
+    expect(counts.map((row) => row['n'])).toEqual(written.slice(1))
     await endAll([...targets, ...strangers])
   })
 
