@@ -5,6 +5,7 @@ import { clusterErrors } from './catalogue/cluster.js'
 import { configErrors } from './catalogue/config.js'
 import { connectErrors } from './catalogue/connect.js'
 import { copyErrors } from './catalogue/copy.js'
+import { mergeErrors } from './catalogue/merge.js'
 import { poolErrors } from './catalogue/pool.js'
 import { pubsubErrors } from './catalogue/pubsub.js'
 import { replicationErrors } from './catalogue/replication.js'
@@ -47,6 +48,7 @@ export const catalogue = {
   ...pubsubErrors,
   ...routingErrors,
   ...copyErrors,
+  ...mergeErrors,
   ...replicationErrors,
   ...reshardErrors,
   ...benchErrors,
