@@ -18,6 +18,7 @@ export const rooms = {
   setup: ['pg', 'topology', 'sharding', 'datum', 'base', 'errors'], // schema pgshard on each shard
   admin: ['net', 'wire', 'metrics', 'base', 'errors'],
   routing: ['plan', 'sql', 'catalog', 'sharding', 'datum', 'base', 'errors'],
+  plugins: ['routing', 'plan', 'sql', 'sharding', 'base', 'errors'], // ES modules of users that choose shards
   merge: ['plan', 'wire', 'datum', 'base', 'errors'],
   pool: ['server', 'topology', 'metrics', 'base', 'errors'],
   pubsub: ['server', 'wire', 'topology', 'metrics', 'base', 'errors'], // of wire only the tags of what a server says unasked
@@ -78,6 +79,7 @@ export const rooms = {
     'session',
     'executor',
     'routing',
+    'plugins',
     'plan',
     'catalog',
     'config',

@@ -5,6 +5,18 @@
 export { loadConfig } from './config/load-config.js'
 export type { LoadedConfig, LoadOptions } from './config/loaded-config.js'
 export { EngineError } from './errors/engine-error.js'
+export {
+  type DefinedPlugin,
+  definePlugin,
+  PLUGIN_API_VERSION,
+  type Plugin,
+  type PluginCluster,
+  type PluginContext,
+  type PluginInput,
+  type PluginParameter,
+  type PluginRoute,
+  type PluginStatement,
+} from './plugins/plugin-api.js'
 export type { BoundParameters, Plan, QueryPlanner } from './plan/plan.js'
 export { openQueryPlanner, type QueryPlannerOptions } from './routing/query-planner.js'
 export { type KeyPlacer, makeKeyPlacer } from './sharding/key-placer.js'

@@ -106,7 +106,12 @@ export const configSections: readonly SectionDefinition[] = [
   section('memory', sections.memoryKeys, 'Read for compatibility.'),
   section('otel', sections.otelKeys, 'Metrics pushed by OTLP.'),
   section('vault', sections.vaultKeys, 'Passwords from HashiCorp Vault.'),
-  section('plugins', sections.pluginKeys, 'Read for compatibility.', list),
+  section(
+    'plugins',
+    sections.pluginKeys,
+    'ES modules that choose shards; see plugins.md. PgDog\'s native libraries cannot be loaded.',
+    list,
+  ),
   section(
     'ha_groups',
     sections.haGroupKeys,

@@ -16,6 +16,7 @@ import {
   ownDefaults,
 } from './compile-general.js'
 import { compileHba } from './compile-hba.js'
+import { compilePlugins } from './compile-plugins.js'
 import { compileSharding } from './compile-sharding.js'
 import { compileUsers } from './compile-users.js'
 import {
@@ -86,6 +87,7 @@ function compile(
   const hba = compileHba(general, entriesOf('general').at(-1), problems)
   const admin = compileAdmin(entriesOf('admin'), databases, problems)
   const mirroring = compileMirroring(entriesOf('mirroring'), general, databases, problems)
+  const plugins = compilePlugins(entriesOf('plugins'), problems)
   checkConfig({ general, databases, databaseOptions, sharding, entriesOf, problems })
   if (problems.failed) throw problems.toError()
   const written = (section: string) => entriesOf(section).at(-1)?.values
@@ -104,6 +106,7 @@ function compile(
     otel: withDefaults(otelKeys, written('otel') ?? {}, environment.values.get('otel')),
     vault: vault === undefined ? undefined : withDefaults(vaultKeys, vault),
     mirroring,
+    plugins,
     multiTenantColumn: withDefaults(multiTenantKeys, written('multi_tenant') ?? {}).column,
     warnings: problems.warnings,
     files: files.map(({ path }) => path),

@@ -76,6 +76,15 @@ export interface MirrorRule {
   readonly level: 'all' | 'dml' | 'ddl'
 }
 
+/** One entry of [[plugins]]. */
+export interface PluginConfig {
+  readonly name: string
+  /** Absent: the name is that of an installed package. */
+  readonly module: string | undefined
+  readonly config: string | undefined
+  readonly timeoutMs: number
+}
+
 /** Settings of one database that are not its hosts. */
 export interface DatabaseOptions {
   readonly queryParser: GeneralConfig['queryParser']
@@ -117,6 +126,7 @@ export interface LoadedConfig {
   readonly otel: OtelConfig
   readonly vault?: VaultConfig
   readonly mirroring: readonly MirrorRule[]
+  readonly plugins: readonly PluginConfig[]
   readonly multiTenantColumn?: string
   /** Each with its place, for the log and `config check`. */
   readonly warnings: readonly string[]

@@ -29,7 +29,11 @@ export interface KnowledgeSources {
   readonly clock: Clock
   readonly log: Log
   readonly openServer: OpenServer
-  makePlanner(sharding: ShardingConfig, catalog: Catalog | undefined): Promise<QueryPlanner>
+  makePlanner(
+    sharding: ShardingConfig,
+    catalog: Catalog | undefined,
+    database: string,
+  ): Promise<QueryPlanner>
   readCatalog(ask: AskShard): Promise<Catalog>
 }
 
@@ -241,7 +245,7 @@ export class DatabaseKnowledge {
   }
 
   async #make(sharding: ShardingConfig, catalog: Catalog | undefined): Promise<Reading> {
-    const planner = await this.#sources.makePlanner(sharding, catalog)
+    const planner = await this.#sources.makePlanner(sharding, catalog, this.name)
     return { sharding, catalog, planner, shardMap: makeShardMap(sharding) }
   }
 

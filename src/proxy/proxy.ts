@@ -49,6 +49,8 @@ export interface ProxyOptions {
   readonly names?: NameCache
   readonly openServer: OpenServer
   readonly knowledge: Pick<KnowledgeSources, 'makePlanner' | 'readCatalog'>
+  /** Runs when the last client is gone, before `ended`. */
+  readonly beforeEnd?: () => Promise<void>
   readonly acceptClient: (socket: ByteSocket, environment: SessionEnvironment) => Promise<void>
   /** Present in a worker: the others, and where connections come from. */
   readonly fleet?: Fleet
@@ -351,6 +353,7 @@ class RunningProxy implements ServingProxy {
     this.#listenHubs.close()
     this.#pools.goOffline()
     await Promise.race([this.#pools.whenDrained(), clock.sleep(1000)])
+    await this.#options.beforeEnd?.()
     log.info('ended', { drained })
     this.#end(drained)
   }

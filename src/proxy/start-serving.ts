@@ -4,11 +4,13 @@ import type { Log } from '../base/log.js'
 import type { LoadedConfig } from '../config/loaded-config.js'
 import { resolveName } from '../net/connect.js'
 import { NameCache } from '../net/name-cache.js'
+import { PluginHost } from '../plugins/plugin-host.js'
 import { openQueryPlanner } from '../routing/query-planner.js'
 import { openServer } from '../server/open-server.js'
 import { acceptClient } from '../session/accept-client.js'
 import type { Fleet } from './fleet.js'
 import { keepAliveOf } from './open-listeners.js'
+import { pluginSurroundings } from './plugin-surroundings.js'
 import { type ServingProxy, startProxy } from './proxy.js'
 import { traceClients } from './trace-clients.js'
 
@@ -33,7 +35,7 @@ export interface ServingOptions {
 }
 
 /** @throws NET_LISTEN_FAILED, PROXY_* */
-export function startServing(options: ServingOptions): Promise<ServingProxy> {
+export async function startServing(options: ServingOptions): Promise<ServingProxy> {
   const { config, loadAgain, trace, ...rest } = options
   const general = () => config.newest.general
   const names = new NameCache({
@@ -41,8 +43,11 @@ export function startServing(options: ServingOptions): Promise<ServingProxy> {
     resolve: resolveName,
     ttlMs: () => general().dnsTtlMs ?? 0,
   })
+  const plugins = new PluginHost({ log: options.log, clock: systemClock })
+  await plugins.start(config.newest.plugins)
   return startProxy({
     ...rest,
+    beforeEnd: () => plugins.stop(),
     config: config.newest,
     loadAgain: () => {
       config.newest = loadAgain()
@@ -59,13 +64,18 @@ export function startServing(options: ServingOptions): Promise<ServingProxy> {
       }),
     names,
     knowledge: {
-      makePlanner: (sharding, catalog) =>
-        openQueryPlanner({
+      makePlanner: async (sharding, catalog, database) => {
+        const planner = await openQueryPlanner({
           sharding,
           catalog,
           assumeCleanFunctions: general().assumeCleanFunctions,
           cacheSize: general().queryCacheLimit,
-        }),
+        })
+        if (plugins.isEmpty) return planner
+        const { makePluginPlanner } = await import('../plugins/plugin-planner.js')
+        const around = pluginSurroundings(config.newest, database, sharding)
+        return makePluginPlanner({ planner, host: plugins, around })
+      },
       // Only sharded databases need it.
       readCatalog: async (ask) => (await import('../catalog/read-catalog.js')).readCatalog(ask),
     },

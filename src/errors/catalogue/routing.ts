@@ -112,6 +112,12 @@ export const routingErrors = {
     hint: 'write /* pgshard_shard: 0 */, /* pgshard_sharding_key: value */ or /* pgshard_role: primary */',
     exit: 5,
   },
+  PLUGIN_CONTRADICTS: {
+    sqlstate: '22023',
+    message: 'plugin "{plugin}" names shard {shard}, but the statement needs shard {needed}',
+    hint: 'mend the plugin: it must agree with the sharding key in the statement',
+    exit: 5,
+  },
   ROUTE_HINT_CONTRADICTS: {
     sqlstate: '22023',
     message: 'the routing hint names shard {hinted}, but the statement needs shard {needed}',

@@ -179,9 +179,6 @@ describe('warnings', () => {
     expect(warnings(`[general]\nmirror_queue = 5\n${shop}`)).toEqual([
       'pgdog.toml:2: mirror_queue has no effect yet',
     ])
-    expect(warnings(`${shop}\n[[plugins]]\nname = "x"\n`)).toEqual([
-      'pgdog.toml:7: plugins.name is not used: plugins are native libraries for another program',
-    ])
   })
 
   test('sections in which PgDog ignores unknown keys', () => {
