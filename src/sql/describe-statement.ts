@@ -8,12 +8,14 @@ import {
   volatileBuiltins,
   windowBuiltins,
 } from './builtin-functions.js'
+import { tokensWithin } from './clause-tokens.js'
 import { readQuery } from './describe-dml.js'
 import { describeUtility } from './describe-utility.js'
 import { TokenKind, tokens } from './lexer.js'
-import type { Node } from './parse.js'
+import type { Node, SelectStmt } from './parse.js'
 import type { SlotFinder } from './predicate.js'
 import { newLevel, type Scope } from './query-level.js'
+import { readSelectFacts } from './select-facts.js'
 import type { FunctionUse, Level, Statement } from './statement.js'
 import { type Survey, surveyStatement } from './survey.js'
 import { tagOf } from './tree.js'
@@ -106,6 +108,7 @@ function assemble(parts: Assembled, survey: Survey, verb: string): Statement {
     usesClock: survey.usesClock,
     ...(survey.systemColumn === undefined ? {} : { systemColumn: survey.systemColumn }),
     locks: survey.locks,
+    repeatsParameters: [...survey.parameters.values()].some((uses) => uses > 1),
     verb,
   }
 }
@@ -116,6 +119,7 @@ const readsOnly = (survey: Survey): boolean =>
 function describeQuery(
   node: Node,
   kind: StatementKind,
+  source: TextSource,
   slots: SlotFinder,
   verb: string,
 ): Statement {
@@ -127,8 +131,13 @@ function describeQuery(
     isRead: kind === 'select' && readsOnly(survey),
     dependsOnLiterals: survey.settings.length > 0,
   }
-  return assemble(parts, survey, verb)
+  const select = 'SelectStmt' in node ? selectFacts(node.SelectStmt, source, slots) : undefined
+  return { ...assemble(parts, survey, verb), ...(select ? { select } : {}) }
 }
+
+/** The tokens of the last scan are the statement's. */
+const selectFacts = (select: SelectStmt, { sql, start, end }: TextSource, slots: SlotFinder) =>
+  readSelectFacts(select, sql, tokensWithin(start, end), slots)
 
 /** The level of COPY table TO STDOUT: SELECT columns FROM ONLY table. */
 function copiedTable(effects: Effects): Level | undefined {
@@ -154,7 +163,7 @@ export function describeStatement(
 ): Statement {
   const [tag] = tagOf(node)
   const queryKind = queryKinds[tag]
-  if (queryKind) return describeQuery(node, queryKind, slots, verbOf(source, firstToken, 1))
+  if (queryKind) return describeQuery(node, queryKind, source, slots, verbOf(source, firstToken, 1))
   const utility = describeUtility(node, source, firstToken)
   const survey = surveyStatement(utility.inner ?? node)
   const inner = utility.inner

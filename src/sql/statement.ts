@@ -3,31 +3,10 @@
  * what its conditions say of their columns. Immutable and without literals: a value names the slot where it stands.
  */
 import type { Effects, StatementKind } from '../plan/effects.js'
+import type { SelectFacts } from './select.js'
+import type { ColumnUse, Value } from './value.js'
 
-/** A value that is known when the statement runs. `type` is the name of a cast around it, as PostgreSQL names it. */
-export type Value =
-  | {
-      readonly kind: 'slot'
-      readonly slot: number
-      readonly negative: boolean
-      readonly literal: 'integer' | 'number' | 'string' | 'bit'
-      readonly type?: string
-    }
-  /** `index` counts from 0; `uses`: how often it stands in the statement, when more than once. */
-  | {
-      readonly kind: 'parameter'
-      readonly index: number
-      readonly type?: string
-      readonly uses?: number
-    }
-  | { readonly kind: 'null' }
-
-/** A column as written: `column`, `table.column` or `schema.table.column`. */
-export interface ColumnUse {
-  readonly column: string
-  readonly table?: string
-  readonly schema?: string
-}
+export type { ColumnUse, Value } from './value.js'
 
 export type Predicate =
   | { readonly op: 'and' | 'or'; readonly parts: readonly Predicate[] }
@@ -65,6 +44,10 @@ export interface RelationUse {
   readonly isTarget: boolean
   /** t(a, b): the columns have other names. */
   readonly renamesColumns: boolean
+  /** Byte where its name begins in the text that was parsed, which may be another one of the template. */
+  readonly at?: number
+  /** ONLY t: without its children. */
+  readonly only?: boolean
 }
 
 export interface OuterJoin {
@@ -80,6 +63,11 @@ export interface InsertFacts {
   /** INSERT … SELECT: the query's level and what it selects; absent when a star or a set operation hides it. */
   readonly source?: Level
   readonly selected?: readonly (Value | ColumnUse | undefined)[]
+  /** ON CONFLICT: its arbiter, by columns (undefined for an expression) or by name; neither: any. */
+  readonly conflict?: {
+    readonly columns?: readonly (string | undefined)[]
+    readonly constraint?: string
+  }
 }
 
 export interface Level {
@@ -100,7 +88,14 @@ export interface Level {
   notPlain?: string
   insert?: InsertFacts
   /** Columns that UPDATE or ON CONFLICT DO UPDATE assigns, with their value where it is known. */
-  assigned?: readonly { readonly column: string; readonly value?: Value }[]
+  assigned?: readonly {
+    readonly column: string
+    readonly value?: Value
+    /** It is given this column's value. */
+    readonly from?: ColumnUse
+  }[]
+  /** RETURNING stands in it. */
+  returns?: boolean
 }
 
 export interface FunctionUse {
@@ -113,6 +108,8 @@ export interface Statement {
   readonly effects: Effects
   /** Query levels of SELECT, INSERT, UPDATE, DELETE, MERGE, and of what EXPLAIN, COPY (query), DECLARE hold. */
   readonly root?: Level
+  /** Of a SELECT that is one, without set operations, and whose clauses can be told apart by their tokens. */
+  readonly select?: SelectFacts
   readonly functions: readonly FunctionUse[]
   /** Operators by name, without those that are written with the schema pg_catalog. */
   readonly operators: readonly string[]
@@ -128,6 +125,8 @@ export interface Statement {
   readonly systemColumn?: string
   /** FOR UPDATE and the like. */
   readonly locks: boolean
+  /** A parameter stands in several places. */
+  readonly repeatsParameters: boolean
   /** The effects hold values of literals: other texts of the template need their own facts. */
   readonly dependsOnLiterals: boolean
   /** First words, for messages: `create table`. */
