@@ -36,6 +36,11 @@ export const listenKeys = {
       takesEffect: 'restart',
     },
   ),
+  worker_timeout: duration(
+    15_000,
+    'A worker process whose event loop stands still so long is ended and replaced; 0: never.',
+    { own: true, takesEffect: 'restart' },
+  ),
   listen_backlog: integer(1024, 'Connections that may wait to be accepted.', {
     min: 1,
     takesEffect: 'restart',

@@ -52,6 +52,8 @@ export interface ToWorker {
     | { readonly kind: 'shutdown'; readonly now: boolean }
     | { readonly kind: 'schema'; readonly database: string }
   ask:
+    /** Answered as soon as the event loop turns. */
+    | { readonly kind: 'beat' }
     | { readonly kind: 'look' }
     | { readonly kind: 'cancel'; readonly processId: number; readonly key: Buffer }
     | { readonly kind: 'order'; readonly order: Order }

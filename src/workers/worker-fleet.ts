@@ -22,6 +22,7 @@ import { Dispatcher } from './dispatcher.js'
 import type { ConsoleOrder, FleetLook, Order, ToPrimary } from './messages.js'
 import { FleetReload } from './reload.js'
 import { shareLimits } from './share-limits.js'
+import { SilenceWatch } from './silence.js'
 import { StandingOrders } from './standing-orders.js'
 import { type WorkerEnd, type WorkerEvents, WorkerProcess } from './worker-process.js'
 
@@ -63,6 +64,7 @@ export class WorkerFleet {
   readonly #dispatcher: Dispatcher
   readonly #standing = new StandingOrders()
   readonly #reload: FleetReload
+  readonly #silence: SilenceWatch
   readonly #secrets = { keySecret: randomBytes(32), saltSecret: randomBytes(32) }
   readonly #end: Deferred<boolean> = deferred()
   #listeners: Listener[] = []
@@ -86,6 +88,11 @@ export class WorkerFleet {
       loadAgain: options.loadAgain,
       log: options.log,
       workers: () => this.#workers(),
+    })
+    this.#silence = new SilenceWatch({
+      clock: options.clock,
+      limitMs: options.config.general.workerTimeoutMs,
+      watched: () => this.#workers(),
     })
   }
 
@@ -113,6 +120,7 @@ export class WorkerFleet {
     // From now on the kernel deals out what comes to the port; a Unix socket stays here.
     if (canReusePort()) await this.#listeners[0]?.close()
     this.#isStarted = true
+    this.#silence.start()
   }
 
   /** Where Node can share a port, workers listen there too. */
@@ -185,6 +193,11 @@ export class WorkerFleet {
   readonly #events: WorkerEvents = {
     asked: (worker, what) => this.#asked(worker, what),
     refused: (handle) => this.#dispatcher.deal(handle),
+    silent: (worker, forMs) => {
+      const { number, processId: pid } = worker
+      this.#options.log.error('a worker stands still and is ended', { worker: number, pid, forMs })
+      worker.kill()
+    },
     schemaChanged: (teller, database) => {
       for (const worker of this.#workers())
         if (worker !== teller) worker.tellSchemaChanged(database)
@@ -356,6 +369,7 @@ export class WorkerFleet {
 
   #endWhenEmpty(): void {
     if (this.#workers().length > 0) return
+    this.#silence.stop()
     this.#options.log.info('ended', { drained: this.#isDrained })
     this.#end.resolve(this.#isDrained)
   }

@@ -21,7 +21,7 @@ const link = new Link<ToPrimary, ToWorker>({
     if (what.kind === 'start') void run(what.start)
     else worker?.told(what, handle)
   },
-  asked: (what) => worker?.asked(what),
+  asked: (what) => (what.kind === 'beat' ? undefined : worker?.asked(what)),
 })
 process.on('message', (message, handle) =>
   link.receive(message, handle as AcceptedHandle | undefined),

@@ -8,6 +8,7 @@ import type { Taker } from './dispatcher.js'
 import { Link } from './link.js'
 import type { ToPrimary, ToWorker, WorkerStart } from './messages.js'
 import { fromRemote } from './remote-error.js'
+import type { Beating } from './silence.js'
 
 export interface WorkerEnd {
   /** undefined: it did not say so, it was killed or it broke. */
@@ -24,9 +25,11 @@ export interface WorkerEvents {
   schemaChanged(worker: WorkerProcess, database: string): void
   /** It did not take the connection. */
   refused(handle: AcceptedHandle): void
+  /** Its event loop has not turned for so long. */
+  silent(worker: WorkerProcess, forMs: number): void
 }
 
-export class WorkerProcess implements Taker {
+export class WorkerProcess implements Taker, Beating {
   readonly number: number
   readonly processId: number
   readonly startedAtMs: number
@@ -73,6 +76,19 @@ export class WorkerProcess implements Taker {
 
   get isReady(): boolean {
     return this.state === 'ready'
+  }
+
+  /** Until it has loaded its code it is busy. */
+  get mustAnswer(): boolean {
+    return this.state === 'ready' || this.state === 'draining'
+  }
+
+  beat(): Promise<unknown> {
+    return this.ask({ kind: 'beat' })
+  }
+
+  silent(forMs: number): void {
+    this.#events.silent(this, forMs)
   }
 
   ask<T>(what: ToWorker['ask']): Promise<T> {

@@ -76,7 +76,7 @@ export class Worker {
     }
   }
 
-  async asked(what: ToWorker['ask']): Promise<unknown> {
+  async asked(what: Exclude<ToWorker['ask'], { kind: 'beat' }>): Promise<unknown> {
     const proxy = await this.#running.promise
     switch (what.kind) {
       case 'look':

@@ -37,6 +37,25 @@ async function startWorkers(...args: Parameters<typeof startServing>): Promise<S
 
 afterEach(() => Promise.all(running.splice(0).map((served) => served.program.stop())))
 
+describe('a worker that stands still', () => {
+  it('is ended and replaced; the others and the console go on meanwhile', async () => {
+    const served = await startWorkers(postgres(), 2, ['worker_timeout = 2_000'])
+    const asking = await AskingClients.start(served, 8)
+    const victim = asking.workers[0] as number
+    const before = (await askConsole(served, 'SHOW WORKERS'))[victim]
+    process.kill(Number(before?.['pid']), 'SIGSTOP')
+    const then = asking.total
+    await waitFor(() => asking.total > then + 100, { what: 'answers of the other worker' })
+    await served.program.waitForOutput(/a worker stands still and is ended worker=\d/)
+    await waitFor(async () => {
+      const row = (await askConsole(served, 'SHOW WORKERS').catch(() => []))[victim]
+      return row?.['state'] === 'ready' && row['pid'] !== before?.['pid']
+    })
+    await asking.stop()
+    expect(new Set(asking.errors.map(({ worker }) => worker))).toEqual(new Set([victim]))
+  })
+})
+
 describe('max_client_conn of two workers', () => {
   it('B16, B17, B18: each refuses above its share, whole logins at once too; who is in stays', async () => {
     // A password takes several round trips: many are in the middle of their login at once.

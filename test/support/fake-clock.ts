@@ -37,6 +37,11 @@ export class FakeClock implements Clock {
     return this.#timers.length
   }
 
+  /** Time passes unseen, as when the machine sleeps: what was due meanwhile runs at the next `advance`. */
+  jump(byMs: number): void {
+    this.#nowMs += byMs
+  }
+
   /** Moves time, runs what is due in order, and lets promises settle after each. */
   async advance(byMs: number): Promise<void> {
     const untilMs = this.#nowMs + byMs
