@@ -10,8 +10,12 @@ export interface CatalogColumn {
   /** The type beneath domains, and the modifier that it has there. */
   readonly type: number
   readonly typmod: number
+  /** pgvector's type, known by its name. */
+  readonly isVector?: boolean
   /** Equality is not that of the bytes: a non-deterministic collation. */
   readonly looseEquality?: boolean
+  /** Its text is in the order of its bytes: a collation like C. */
+  readonly bytewise?: boolean
   readonly notNull: boolean
   /** GENERATED ALWAYS AS (…) STORED or VIRTUAL. */
   readonly generated: boolean
@@ -89,6 +93,8 @@ export class Catalog {
   readonly userSchemas: ReadonlySet<string>
   /** Absent: unknown, so that anything may be hidden anywhere. */
   readonly hiddenCode: HiddenCode | undefined
+  /** The database's own collation is like C. */
+  readonly isBytewise: boolean
 
   constructor(
     relations: readonly CatalogRelation[],
@@ -96,8 +102,10 @@ export class Catalog {
     operators: readonly CatalogOperator[] = [],
     userSchemas: readonly string[] = [],
     hiddenCode?: HiddenCode,
+    isBytewise = false,
   ) {
     this.hiddenCode = hiddenCode
+    this.isBytewise = isBytewise
     this.operators = operators
     this.userSchemas = new Set(userSchemas)
     for (const relation of relations) {

@@ -25,10 +25,26 @@ SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relrowsecurit
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND ${user('n')}`
 
+/** Names of the collations whose order is that of the bytes (in UTF-8 that of the code points). */
+const bytewiseNames = `('C', 'POSIX', 'C.UTF-8', 'C.utf8', 'ucs_basic', 'pg_c_utf8')`
+
+/** Fields whose names differ between versions are asked of the row as JSON. ICU's collations are never bytewise. */
+const databaseIsBytewise = `(
+  SELECT CASE to_jsonb(d)->>'datlocprovider' WHEN 'b' THEN to_jsonb(d)->>'datlocale' IN ${bytewiseNames}
+    WHEN 'i' THEN false ELSE to_jsonb(d)->>'datcollate' IN ${bytewiseNames} END
+  FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())`
+
+const collationIsBytewise = `(
+  SELECT CASE WHEN l.oid = 100 THEN ${databaseIsBytewise} WHEN l.collprovider = 'i' THEN false
+    ELSE coalesce(to_jsonb(l)->>'collcollate', to_jsonb(l)->>'colllocale', l.collname) IN ${bytewiseNames} END
+  FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation)`
+
 const columnsSql = `
 SELECT a.attrelid, a.attname, a.attnum, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '', a.attidentity <> '',
        pg_catalog.pg_get_expr(d.adbin, d.adrelid),
-       EXISTS (SELECT 1 FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
+       EXISTS (SELECT 1 FROM pg_catalog.pg_collation l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic),
+       ${collationIsBytewise},
+       EXISTS (SELECT 1 FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid AND t.typname = 'vector')
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -112,6 +128,8 @@ const toColumn = (row: Row, domains: Domains): CatalogColumn => ({
   attnum: Number(row[2]),
   ...beneath(Number(row[3]), Number(row[4]), domains),
   ...(isTrue(row[9]) ? { looseEquality: true } : {}),
+  ...(isTrue(row[10]) ? { bytewise: true } : {}),
+  ...(isTrue(row[11]) ? { isVector: true } : {}),
   notNull: isTrue(row[5]),
   generated: isTrue(row[6]),
   identity: isTrue(row[7]),
@@ -165,7 +183,7 @@ const volatilities: Record<string, CatalogFunction['volatility']> = {
   v: 'volatile',
 }
 
-/** Ten statements, one after the other; run them in one REPEATABLE READ transaction when the schema may be changing. */
+/** A dozen statements, one after the other; run them in one REPEATABLE READ transaction when the schema may be changing. */
 export async function readCatalog(query: Query): Promise<Catalog> {
   const relationRows = await query(relationsSql)
   const domains = new Map(
@@ -215,5 +233,7 @@ export async function readCatalog(query: Query): Promise<Catalog> {
     }),
   )
   const userSchemas = (await query(userSchemasSql)).map(([name]) => name!)
-  return new Catalog(relations, functions, operators, userSchemas, await readHiddenCode(query))
+  const [bytewise] = await query(`SELECT ${databaseIsBytewise}`)
+  const hidden = await readHiddenCode(query)
+  return new Catalog(relations, functions, operators, userSchemas, hidden, isTrue(bytewise?.[0]))
 }

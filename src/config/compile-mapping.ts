@@ -144,31 +144,21 @@ export function compileMapping(entries: readonly MappingEntry[], scope: Scope): 
     if ((one.start ?? one.end) !== undefined)
       scope.problems.error(one.entry.place, 'an entry has values, or start and end, not both')
   }
-  const [list] = lists
-  if (list && ranges.length > 0)
-    scope.problems.error(
-      list.entry.place,
-      'lists and ranges in one mapping are not supported yet; write the values as ranges',
-    )
   const fallback = onlyFallback(scope, fallbacks)
   const rest = fallback === undefined ? {} : { fallback }
-  if (ranges.length === 0) {
-    checkLists(scope, lists)
-    const placement: ListPlacement = {
-      kind: 'list',
-      entries: lists.map(({ values, shard }) => ({ values: values ?? [], shard })),
-      ...rest,
-    }
-    return placement
-  }
+  checkLists(scope, lists)
   checkRanges(scope, ranges)
-  const placement: RangePlacement = {
-    kind: 'range',
-    entries: ranges.map(({ start, end, shard }) => ({
-      ...(start === undefined ? {} : { start }),
-      ...(end === undefined ? {} : { end }),
-      shard,
-    })),
+  const asRanges: RangePlacement['entries'] = ranges.map(({ start, end, shard }) => ({
+    ...(start === undefined ? {} : { start }),
+    ...(end === undefined ? {} : { end }),
+    shard,
+  }))
+  if (lists.length === 0 && ranges.length > 0) return { kind: 'range', entries: asRanges, ...rest }
+  // A value that is listed is found there, whatever range it lies in.
+  const placement: ListPlacement = {
+    kind: 'list',
+    entries: lists.map(({ values, shard }) => ({ values: values ?? [], shard })),
+    ...(ranges.length > 0 ? { ranges: asRanges } : {}),
     ...rest,
   }
   return placement

@@ -9,6 +9,7 @@ import type {
 } from '../sharding/sharded-table.js'
 import type { DatabaseTopology } from '../topology/topology.js'
 import { type Entry, withDefaults } from './check-section.js'
+import { compileCentroids } from './compile-centroids.js'
 import { checkShard, compileMapping, type MappingEntry } from './compile-mapping.js'
 import {
   mappingKeys,
@@ -83,19 +84,15 @@ function mappingOf(values: TableValues, entry: Entry, scope: Scope): readonly Ma
 
 /** Keys whose effect decides where rows lie: to ignore them would answer wrongly. */
 function refuseUnsupported(values: TableValues, entry: Entry, problems: Problems): void {
-  const refuse = (key: string, what: string) =>
-    problems.error(entry.placeOf(key), `${what} is not supported yet; rows would be misplaced`)
-  if (values.dataType === 'vector') refuse('data_type', 'data_type "vector"')
-  else if (values.centroids.length > 0) refuse('centroids', 'centroids')
-  else if (values.centroidsPath !== undefined) refuse('centroids_path', 'centroids_path')
-  if (values.lookupQuery !== undefined) refuse('lookup_query', 'lookup_query')
+  if (values.lookupQuery === undefined) return
+  const what = 'lookup_query is not supported yet; rows would be misplaced'
+  problems.error(entry.placeOf('lookup_query'), what)
 }
 
 function compileTable(entry: Entry, scope: Scope): ShardedTable | undefined {
   const values = withDefaults(shardedTableKeys, entry.values)
   if (values.column === undefined) return undefined
   refuseUnsupported(values, entry, scope.problems)
-  if (values.dataType === 'vector') return undefined
   const keyType: KeyType = values.dataType
   const mapping = mappingOf(values, entry, scope)
   if (mapping.length > 0) {
@@ -103,8 +100,10 @@ function compileTable(entry: Entry, scope: Scope): ShardedTable | undefined {
       if (entry.values[key] !== undefined)
         scope.problems.error(entry.placeOf(key), `${key} has no meaning beside a mapping`)
   }
-  const placement: Placement =
-    mapping.length > 0
+  const isVector = keyType === 'vector' || values.centroids.length > 0 || values.centroidsPath
+  const placement: Placement = isVector
+    ? compileCentroids({ ...values, isMapped: mapping.length > 0 }, entry, scope)
+    : mapping.length > 0
       ? compileMapping(mapping, { ...scope, keyType })
       : hashPlacement(values, entry, scope)
   return present({

@@ -35,12 +35,13 @@ export const shardedTableKeys = {
   primary: boolean(false, 'The table whose keys the others refer to.', {
     unused: 'tables lie together when their keys are placed alike',
   }),
-  centroids: vectors('Centres of a vector key, sorted to shards by number.'),
-  centroids_path: path('JSON file with them.'),
-  centroid_probes: integer(
-    0,
-    'Centres that a search looks at; 0: the square root of their number.',
+  centroids: vectors(
+    'Centres of a vector key: rows go to shard (number of the nearest) mod shards.',
   ),
+  centroids_path: path('JSON file with them, a list of lists of numbers.'),
+  centroid_probes: integer(0, 'PgDog: centres that a search looks at, which may miss rows.', {
+    unused: 'a search looks at every shard, so that its answer is exact',
+  }),
   mapping: tables('Values or ranges and their shards, instead of a hash.'),
   lookup_query: string(undefined, 'Query with $1 = key that returns what is placed.'),
   lookup_result: oneOf(

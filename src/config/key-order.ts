@@ -86,6 +86,8 @@ export function comparableKey(type: KeyType, text: string): ComparableKey | unde
     case 'text':
     case 'varchar':
       return text
+    case 'vector':
+      return undefined
   }
 }
 

@@ -23,9 +23,10 @@ import {
 } from './numeric.js'
 import { readDateText, readTimestampText, type TimeStatus } from './timestamp.js'
 import { readUuidText } from './uuid.js'
+import { readVectorBinary, readVectorText } from './vector.js'
 
 /** A value taken out of a reader; compare with `KeyReader.compare` only. */
-export type KeyValue = number | bigint | string | NumericValue
+export type KeyValue = number | bigint | string | NumericValue | Float32Array
 
 export interface KeyReader {
   readonly type: KeyType
@@ -223,6 +224,43 @@ function timeReader(type: 'date' | 'timestamp' | 'timestamptz', typmod: number):
   }
 }
 
+/** Vectors are placed by their value, and never hashed. */
+function vectorReader(): KeyReader {
+  let held: Float32Array = new Float32Array(0)
+  const refuse = (): never => {
+    throw engineError('INTERNAL', { message: 'a vector has no partition hash' })
+  }
+  return {
+    type: 'vector',
+    readText(bytes, from, to) {
+      const value = readVectorText(bytes.toString('latin1', from, to))
+      if (typeof value === 'object') held = value
+      else if (value === 'syntax') throw invalid('vector', shown(bytes, from, to))
+      else if (value === 'range') {
+        throw engineError('KEY_OUT_OF_RANGE', { type: 'vector', value: shown(bytes, from, to) })
+      } else {
+        const advice = 'write the elements as decimal numbers of at most 15 digits'
+        throw engineError('KEY_AMBIGUOUS', {
+          type: 'vector',
+          value: shown(bytes, from, to),
+          advice,
+        })
+      }
+    },
+    readBinary(bytes, from, to) {
+      const value = readVectorBinary(bytes, from, to)
+      if (!value) throw binaryInvalid('vector')
+      held = value
+    },
+    hash: refuse,
+    value: () => held,
+    sha1: refuse,
+    compare: (a, b) => comparePlain(String(a), String(b)),
+    // -0 equals 0.
+    identity: (value) => (value as Float32Array).map((one) => one + 0).join(),
+  }
+}
+
 /** `typmod`: the modifier of the column, by which values are cut or rounded as PostgreSQL stores them; -1 for none. */
 export function makeKeyReader(type: KeyType, typmod = -1): KeyReader {
   switch (type) {
@@ -242,5 +280,7 @@ export function makeKeyReader(type: KeyType, typmod = -1): KeyReader {
     case 'timestamp':
     case 'timestamptz':
       return timeReader(type, typmod)
+    case 'vector':
+      return vectorReader()
   }
 }

@@ -14,7 +14,10 @@ export const keyTypes = [
   'timestamptz',
 ] as const
 
-export type KeyType = (typeof keyTypes)[number]
+export type HashedKeyType = (typeof keyTypes)[number]
+
+/** Those that can be hashed, and pgvector's type, which is placed by the nearest centre only. */
+export type KeyType = HashedKeyType | 'vector'
 
 /** OIDs of the column types that each may stand for: same hash, same equality, no wider range. */
 export const columnTypesOf: Readonly<Record<KeyType, readonly number[]>> = {
@@ -29,4 +32,6 @@ export const columnTypesOf: Readonly<Record<KeyType, readonly number[]>> = {
   date: [1082],
   timestamp: [1114],
   timestamptz: [1184],
+  // An extension's type has another OID in each database: it is known by its name.
+  vector: [],
 }

@@ -134,7 +134,7 @@ function compareMagnitude(a: NumericValue, b: NumericValue): number {
 
 /** One string per value: equal exactly when the numerics are equal. */
 export function numericIdentity(value: NumericValue): string {
-  return `${value.kind}${value.negative ? '-' : ''}${value.weight}:${value.digits.join(',')}`
+  return `${value.kind}${value.negative ? '-' : '+'}${value.weight}:${value.digits.join(',')}`
 }
 
 /** The value as an integer when it is whole and within ±2^63 or so; else undefined. */

@@ -78,7 +78,11 @@ export interface KeyFlags {
 export function keyModifier(table: CopyTable, column: string, keyType: KeyType): number {
   const found = table.columns.find(({ name }) => name === column)
   if (found === undefined) throw engineError('COPY_COLUMN_MISSING', { column, table: table.name })
-  if (!columnTypesOf[keyType].includes(found.typeOid)) {
+  const isOfType =
+    keyType === 'vector'
+      ? /^(?:\w+\.)?vector(?:\(|$)/.test(found.type)
+      : columnTypesOf[keyType].includes(found.typeOid)
+  if (!isOfType) {
     throw engineError('COPY_KEY_TYPE', { column, type: `${found.type}, not ${keyType}` })
   }
   return found.modifier

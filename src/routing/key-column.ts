@@ -65,7 +65,11 @@ export function keyMisfit(
 ): Plan | undefined {
   const column = columnNamed(relation, table.column)
   if (!column) return undefined
-  if (!columnTypesOf[table.keyType].includes(column.type) || column.looseEquality) {
+  const isOfType =
+    table.keyType === 'vector'
+      ? column.isVector
+      : columnTypesOf[table.keyType].includes(column.type)
+  if (!isOfType || column.looseEquality) {
     const found = column.looseEquality ? 'of a non-deterministic collation' : 'of another type'
     return refuse(
       engineError('ROUTE_KEY_TYPE', {
@@ -76,7 +80,8 @@ export function keyMisfit(
       }),
     )
   }
-  const operator = operatorFor(column.type, world)
+  // pgvector's own operators are an extension's, as its type is.
+  const operator = table.keyType === 'vector' ? undefined : operatorFor(column.type, world)
   if (operator === undefined) return undefined
   return unsupported(
     `operator ${operator} of a user, which may compare the key of "${relation.name}",`,

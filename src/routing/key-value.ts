@@ -17,6 +17,9 @@ import type { Slots } from '../sql/template.js'
 /** One run of a statement: its text, where its literals stand, and its parameters. */
 export interface Run {
   readonly sql: string
+  /** Where the statement stands in `sql`. */
+  readonly start: number
+  readonly end: number
   readonly slots: Slots
   readonly parameters: BoundParameters | undefined
   readonly context: RouteContext
@@ -51,6 +54,8 @@ const families: Record<KeyType, Family> = {
   date: { oids: [1082], names: ['date'] },
   timestamp: { oids: [1114], names: ['timestamp'] },
   timestamptz: { oids: [1184], names: ['timestamptz'] },
+  // A declared OID may be that of a type that only converts to it.
+  vector: { oids: [], names: ['vector'] },
 }
 const isInteger = (type: KeyType): boolean => families[type] === integers
 

@@ -219,7 +219,7 @@ class PinCompiler {
 
   #range(predicate: Predicate & { op: 'range' }): ShardsOf {
     const placer = this.#placer
-    if (placer.table.placement.kind !== 'range') return everywhere
+    if (!['range', 'list'].includes(placer.table.placement.kind)) return everywhere
     const { inclusive } = predicate
     const low = predicate.low && trust(predicate.low, this.#places)
     const high = predicate.high && trust(predicate.high, this.#places)

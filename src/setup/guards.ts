@@ -27,6 +27,8 @@ const hashOf: Record<KeyType, (column: string) => string> = {
     `hashint4extended(CASE ${column} WHEN 'infinity'::date THEN 2147483647 WHEN '-infinity'::date THEN -2147483648 ELSE ${column} - '2000-01-01'::date END, ${SEED})`,
   timestamp: (column) => `timestamp_hash_extended(${column}::timestamp, ${SEED})`,
   timestamptz: (column) => `timestamp_hash_extended(${column} AT TIME ZONE 'UTC', ${SEED})`,
+  // Never hashed: placed by centroids, for which there is no guard.
+  vector: (column) => column,
 }
 
 /** The condition that rows of `shard` fulfil; undefined when it cannot be said in SQL. */
@@ -39,6 +41,8 @@ export function guardCondition(table: ShardedTable, shard: number): string | und
       return listCondition(table, column, shard)
     case 'range':
       return rangeCondition(table, column, shard)
+    case 'centroids':
+      return undefined
   }
 }
 
@@ -56,9 +60,10 @@ function hashCondition(
 
 const literal = (value: string, keyType: KeyType) => `${quoteLiteral(value)}::${keyType}`
 
-function listCondition(table: ShardedTable, column: string, shard: number): string {
+function listCondition(table: ShardedTable, column: string, shard: number): string | undefined {
   if (table.placement.kind !== 'list') throw new TypeError('not a list')
-  const { entries, fallback } = table.placement
+  const { entries, fallback, ranges } = table.placement
+  if (ranges) return undefined
   const isNullHere = (entry: { values: readonly (string | null)[] }) => entry.values.includes(null)
   const among = (chosen: typeof entries) => {
     const values = chosen.flatMap((entry) => entry.values.filter((value) => value !== null))

@@ -1,12 +1,19 @@
 /**
- * Sharding key → shard, for one sharded table: hash, list or range, from text or binary form.
+ * Sharding key → shard, for one sharded table: hash, list, range or nearest centre, from text or binary form.
  * The same rule for SQL, COPY and replication. NULL in a hash table goes to the shard of hash 0, as PARTITION BY HASH does.
  */
 import { hashModulo } from '../datum/hash.js'
 import { type KeyReader, type KeyValue, makeKeyReader } from '../datum/key-reader.js'
+import { nearest, packCentroids } from '../datum/vector.js'
 import { engineError } from '../errors/engine-error.js'
 import { allShards, type ShardId, type ShardSet, someShards } from './shard-set.js'
-import type { HashPlacement, ListPlacement, RangePlacement, ShardedTable } from './sharded-table.js'
+import type {
+  CentroidPlacement,
+  HashPlacement,
+  ListPlacement,
+  RangePlacement,
+  ShardedTable,
+} from './sharded-table.js'
 
 /** Bytes given are borrowed for the call. */
 export interface KeyPlacer {
@@ -75,28 +82,39 @@ function readString(reader: KeyReader, text: string): KeyValue {
   return reader.value()
 }
 
+interface ListedValue {
+  readonly value: KeyValue
+  readonly shard: ShardId
+}
+
 function placeByList(table: ShardedTable, placement: ListPlacement, own: KeyReader): Placing {
-  const shards = new Map<string, ShardId>()
-  let shardOfNull = placement.fallback
+  const shards = new Map<string, ListedValue>()
+  const { fallback } = placement
+  let shardOfNull = fallback
   for (const entry of placement.entries) {
-    for (const value of entry.values) {
-      if (value === null) shardOfNull = entry.shard
+    for (const text of entry.values) {
+      if (text === null) shardOfNull = entry.shard
       else {
-        const identity = own.identity(readString(own, value))
-        if (!shards.has(identity)) shards.set(identity, entry.shard)
+        const value = readString(own, text)
+        const identity = own.identity(value)
+        if (!shards.has(identity)) shards.set(identity, { value, shard: entry.shard })
       }
     }
   }
+  const ranges = readRanges(placement.ranges ?? [], own)
   return {
     ofNull: () => {
       if (shardOfNull === undefined) throw nullUnmapped(table)
       return shardOfNull
     },
     place: (reader) => {
-      const shard = shards.get(reader.identity(reader.value())) ?? placement.fallback
+      const value = reader.value()
+      const listed = shards.get(reader.identity(value))?.shard
+      const shard = listed ?? ranges.find((range) => holds(range, value, own))?.shard ?? fallback
       if (shard === undefined) throw unmapped(table, reader)
       return shard
     },
+    ofRange: boundedBy(table, own, fallback, ranges, [...shards.values()]),
   }
 }
 
@@ -106,45 +124,87 @@ interface Range {
   readonly shard: ShardId
 }
 
-/** The server's order of text is its collation's, which we do not know: only equality is used there. */
-const ordersAsServer = (table: ShardedTable): boolean =>
-  !['text', 'varchar', 'bpchar'].includes(table.keyType)
-
-function placeByRange(table: ShardedTable, placement: RangePlacement, own: KeyReader): Placing {
+const readRanges = (entries: RangePlacement['entries'], own: KeyReader): readonly Range[] => {
   const read = (text: string | undefined): KeyValue | undefined =>
     text === undefined ? undefined : readString(own, text)
-  const ranges: readonly Range[] = placement.entries.map((entry) => ({
+  return entries.map((entry) => ({
     start: read(entry.start),
     end: read(entry.end),
     shard: entry.shard,
   }))
-  const holds = (range: Range, value: KeyValue): boolean =>
-    (range.start === undefined || own.compare(value, range.start) >= 0) &&
-    (range.end === undefined || own.compare(value, range.end) < 0)
+}
+
+const holds = (range: Range, value: KeyValue, own: KeyReader): boolean =>
+  (range.start === undefined || own.compare(value, range.start) >= 0) &&
+  (range.end === undefined || own.compare(value, range.end) < 0)
+
+/** The server's order of text is its collation's, which we do not know: only equality is used there. */
+const ordersAsServer = (table: ShardedTable): boolean =>
+  !['text', 'varchar', 'bpchar'].includes(table.keyType)
+
+/** Shards of the ranges and listed values that lie between two bounds, and of what is not mapped. */
+function boundedBy(
+  table: ShardedTable,
+  own: KeyReader,
+  fallback: ShardId | undefined,
+  ranges: readonly Range[],
+  listed: readonly ListedValue[],
+): KeyPlacer['ofRange'] {
+  const rest = fallback === undefined ? [] : [fallback]
+  return (low, high) => {
+    if (!ordersAsServer(table)) return allShards
+    const from = low && readString(own, low.value)
+    const to = high && readString(own, high.value)
+    const startsBefore = (start: KeyValue): boolean =>
+      to === undefined || own.compare(start, to) < (high!.inclusive ? 1 : 0)
+    const endsBehind = (end: KeyValue): boolean => from === undefined || own.compare(from, end) < 0
+    const touched = ranges.filter(
+      ({ start, end }) =>
+        (start === undefined || startsBefore(start)) && (end === undefined || endsBehind(end)),
+    )
+    const within = listed.filter(
+      ({ value }) =>
+        startsBefore(value) &&
+        (from === undefined || own.compare(from, value) < (low!.inclusive ? 1 : 0)),
+    )
+    return someShards([...touched, ...within].map(({ shard }) => shard).concat(rest))
+  }
+}
+
+function placeByRange(table: ShardedTable, placement: RangePlacement, own: KeyReader): Placing {
+  const ranges = readRanges(placement.entries, own)
+  const { fallback } = placement
   return {
     ofNull: () => {
-      if (placement.fallback === undefined) throw nullUnmapped(table)
-      return placement.fallback
+      if (fallback === undefined) throw nullUnmapped(table)
+      return fallback
     },
     place: (reader) => {
       const value = reader.value()
-      for (const range of ranges) if (holds(range, value)) return range.shard
-      if (placement.fallback === undefined) throw unmapped(table, reader)
-      return placement.fallback
+      for (const range of ranges) if (holds(range, value, own)) return range.shard
+      if (fallback === undefined) throw unmapped(table, reader)
+      return fallback
     },
-    ofRange: (low, high) => {
-      if (!ordersAsServer(table)) return allShards
-      const from = low && readString(own, low.value)
-      const to = high && readString(own, high.value)
-      const touched = ranges.filter(
-        (range) =>
-          (to === undefined ||
-            range.start === undefined ||
-            own.compare(range.start, to) < (high!.inclusive ? 1 : 0)) &&
-          (from === undefined || range.end === undefined || own.compare(from, range.end) < 0),
-      )
-      const shards = touched.map((range) => range.shard)
-      return someShards(placement.fallback === undefined ? shards : [...shards, placement.fallback])
+    ofRange: boundedBy(table, own, fallback, ranges, []),
+  }
+}
+
+function placeByCentroid(table: ShardedTable, placement: CentroidPlacement): Placing {
+  const centroids = packCentroids(placement.centroids)
+  return {
+    ofNull: () => {
+      throw nullUnmapped(table)
+    },
+    place: (reader) => {
+      const vector = reader.value() as Float32Array
+      if (vector.length !== centroids.dimensions) {
+        throw engineError('KEY_DIMENSIONS', {
+          column: table.column,
+          given: vector.length,
+          wanted: centroids.dimensions,
+        })
+      }
+      return placement.shards[nearest(vector, centroids)]!
     },
   }
 }
@@ -157,6 +217,8 @@ function placingOf(table: ShardedTable, reader: KeyReader): Placing {
       return placeByList(table, table.placement, reader)
     case 'range':
       return placeByRange(table, table.placement, reader)
+    case 'centroids':
+      return placeByCentroid(table, table.placement)
   }
 }
 

@@ -19,6 +19,8 @@ export interface ListPlacement {
     readonly values: readonly (string | null)[]
     readonly shard: ShardId
   }[]
+  /** For values that are not listed. */
+  readonly ranges?: RangePlacement['entries']
   readonly fallback?: ShardId
 }
 
@@ -33,7 +35,16 @@ export interface RangePlacement {
   readonly fallback?: ShardId
 }
 
-export type Placement = HashPlacement | ListPlacement | RangePlacement
+/** Of vectors: the shard of the nearest centre by L2, of several the first. */
+export interface CentroidPlacement {
+  readonly kind: 'centroids'
+  /** All of one length. */
+  readonly centroids: readonly (readonly number[])[]
+  /** Shard of each. */
+  readonly shards: readonly ShardId[]
+}
+
+export type Placement = HashPlacement | ListPlacement | RangePlacement | CentroidPlacement
 
 export interface ShardedTable {
   /** Absent: in any schema. */

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readCatalog } from '../../src/catalog/read-catalog.js'
-import type { KeyType } from '../../src/datum/key-type.js'
+import type { HashedKeyType } from '../../src/datum/key-type.js'
 import { makeKeyPlacer } from '../../src/sharding/key-placer.js'
 import { usePostgres } from '../support/use-postgres.js'
 
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => client?.end())
 
 /** A query of random values of a type, and how SQL gives their text and binary forms. */
-const samples: Record<KeyType, string> = {
+const samples: Record<HashedKeyType, string> = {
   bigint: `trunc((random() * 2 - 1)::numeric * 9e18) FROM generate_series(1, 300) UNION ALL VALUES (9223372036854775807), (-9223372036854775808), (0), (-1)`,
   integer: `(random() * 2 - 1) * 2147483647 FROM generate_series(1, 300)`,
   smallint: `(random() * 2 - 1) * 32767 FROM generate_series(1, 300)`,
@@ -29,7 +29,7 @@ const samples: Record<KeyType, string> = {
   timestamptz: `timestamptz '2000-01-01 00:00+00' + (random() * 2 - 1) * 1000000 * interval '1 hour' FROM generate_series(1, 300) UNION ALL VALUES (timestamptz 'infinity'), ('-infinity')`,
 }
 
-const send: Record<KeyType, string> = {
+const send: Record<HashedKeyType, string> = {
   bigint: 'int8send',
   integer: 'int4send',
   smallint: 'int2send',
@@ -46,7 +46,7 @@ const send: Record<KeyType, string> = {
 const modulus = 97
 
 describe('partition hash on a live server', () => {
-  it.each(Object.keys(samples) as KeyType[])('%s', async (type) => {
+  it.each(Object.keys(samples) as HashedKeyType[])('%s', async (type) => {
     await client.query(`DROP TABLE IF EXISTS h; CREATE TABLE h (k ${type}) PARTITION BY HASH (k)`)
     const { rows } = await client.query<{ t: string; b: Buffer; shard: number }>(
       `WITH v AS MATERIALIZED (SELECT (x)::${type} AS k FROM (SELECT ${samples[type]}) AS s(x))

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { KeyType } from '../../src/datum/key-type.js'
+import type { HashedKeyType } from '../../src/datum/key-type.js'
 import { guardCondition } from '../../src/setup/guards.js'
 import { prepareSetup, type SetupConfig } from '../../src/setup/prepare-setup.js'
 import type { SetupReport } from '../../src/setup/run-setup.js'
@@ -11,7 +11,7 @@ const postgres = usePostgres({ count: 1 })
 const SHARDS = 3
 let names: string[] = []
 
-const hashTable = (column: string, keyType: KeyType, buckets = SHARDS): ShardedTable => ({
+const hashTable = (column: string, keyType: HashedKeyType, buckets = SHARDS): ShardedTable => ({
   column,
   keyType,
   placement: {
@@ -208,7 +208,7 @@ describe('sequences', () => {
 })
 
 describe('guards', () => {
-  const values: Record<KeyType, string> = {
+  const values: Record<HashedKeyType, string> = {
     bigint: `SELECT (random() * 1e18)::bigint * (CASE WHEN random() < 0.5 THEN -1 ELSE 1 END) AS k FROM generate_series(1, 300) UNION VALUES (0::bigint), (-1), (9223372036854775807), (-9223372036854775808), (NULL)`,
     integer: `SELECT (random() * 2e9)::int AS k FROM generate_series(1, 300) UNION VALUES (-5), (NULL)`,
     smallint: `SELECT g::smallint AS k FROM generate_series(-150, 150) g UNION VALUES (NULL::smallint)`,
@@ -224,7 +224,7 @@ describe('guards', () => {
 
   it('hold exactly what PARTITION BY HASH holds, for every key type', async () => {
     await setup()
-    for (const [keyType, rows] of Object.entries(values) as [KeyType, string][]) {
+    for (const [keyType, rows] of Object.entries(values) as [HashedKeyType, string][]) {
       const type = keyType === 'bpchar' ? 'char(40)' : keyType
       await ask(0, `CREATE TABLE p_${keyType} (k ${type}) PARTITION BY HASH (k)`)
       for (const buckets of [3, 7, 64]) {

@@ -39,6 +39,12 @@ export const routingErrors = {
     hint: 'map NULL in [[sharded_mappings]], or give the mapping a default',
     exit: 5,
   },
+  KEY_DIMENSIONS: {
+    sqlstate: '22000',
+    message: 'sharding key "{column}" has {given} dimensions, its centroids have {wanted}',
+    hint: 'give vectors of the length of the centroids in [[sharded_tables]]',
+    exit: 5,
+  },
   KEY_HASHER_TYPE: {
     sqlstate: '0A000',
     message: 'hasher sha1 cannot be used for sharding key "{column}" of type {type}',

@@ -173,11 +173,6 @@ describe('sharded tables', () => {
       '"2024-01-01" is not a timestamptz (write 2024-01-31 12:00:00+00, with a zone)',
     ],
     [
-      'lists and ranges',
-      'mapping = [{ values = [1], shard = 0 }, { start = 2, shard = 1 }] #!',
-      'lists and ranges in one mapping are not supported yet; write the values as ranges',
-    ],
-    [
       'buckets beside a mapping',
       'mapping = [{ values = [1], shard = 0 }]\nbuckets = 2 #!',
       'buckets has no meaning beside a mapping',
@@ -187,10 +182,21 @@ describe('sharded tables', () => {
       'lookup_query = "select 1" #!',
       'lookup_query is not supported yet; rows would be misplaced',
     ],
+    ['vector', 'data_type = "vector" #!', 'a vector key needs centroids'],
     [
-      'vector',
-      'data_type = "vector" #!',
-      'data_type "vector" is not supported yet; rows would be misplaced',
+      'centroids of a number',
+      'centroids = [[1.0], [2.0]] #!',
+      'centroids needs data_type = "vector"',
+    ],
+    [
+      'centroids of two lengths',
+      'data_type = "vector"\ncentroids = [[1.0, 2.0], [2.0]] #!',
+      'centroid 1 has 1 dimensions, the first 2',
+    ],
+    [
+      'a mapped vector',
+      'centroids = [[1.0]]\nmapping = [{ shard = 0 }]\ndata_type = "vector" #!',
+      'a vector key has centroids, not a mapping',
     ],
     [
       'sha1 of a date',

@@ -4,6 +4,7 @@ import type { KeyType } from '../../../src/datum/key-type.js'
 import { makeKeyPlacer } from '../../../src/sharding/key-placer.js'
 import type { Placement, ShardedTable } from '../../../src/sharding/sharded-table.js'
 import { binaryOf } from '../../support/key-binary.js'
+import { makeRandom } from '../../support/random.js'
 
 const tableOf = (keyType: KeyType, placement: Placement): ShardedTable => ({
   column: 'k',
@@ -167,5 +168,99 @@ describe('lists and ranges', () => {
     expect(placer.ofRange(at('-5', true), at('0', false))).toEqual({ kind: 'some', shards: [0] })
     expect(placer.ofRange(at('-5', true), at('0', true))).toEqual({ kind: 'some', shards: [0, 1] })
     expect(placer.ofRange(at('1', true), undefined)).toEqual({ kind: 'some', shards: [1, 2] })
+  })
+})
+
+describe('lists and ranges in one mapping', () => {
+  const placer = makeKeyPlacer(
+    tableOf('bigint', {
+      kind: 'list',
+      entries: [{ values: ['7', null], shard: 3 }],
+      ranges: [
+        { end: '5', shard: 0 },
+        { start: '5', end: '10', shard: 1 },
+      ],
+    }),
+  )
+  const at = (value: string, inclusive = true) => ({ value, inclusive })
+
+  it('D110: a listed value counts before its range; what neither has has no shard', () => {
+    expect(['4', '5', '6', '7', '9'].map((key) => placer.ofString(key))).toEqual([0, 1, 1, 3, 1])
+    expect(placer.ofNull()).toBe(3)
+    expect(failure(() => placer.ofString('10'))).toBe('23514')
+  })
+
+  it('bounds reach the ranges and the listed values between them', () => {
+    expect(placer.ofRange(at('5'), at('6'))).toEqual({ kind: 'some', shards: [1] })
+    expect(placer.ofRange(at('5'), at('7'))).toEqual({ kind: 'some', shards: [1, 3] })
+    expect(placer.ofRange(at('5'), at('7', false))).toEqual({ kind: 'some', shards: [1] })
+    expect(placer.ofRange(at('7', false), undefined)).toEqual({ kind: 'some', shards: [1] })
+    expect(placer.ofRange(at('10'), undefined)).toEqual({ kind: 'some', shards: [] })
+  })
+})
+
+describe('vectors', () => {
+  const centroids = [
+    [0, 0, 0],
+    [1, 1, 1],
+    [1, 1, 1],
+    [-4, 0.5, 9],
+  ]
+  const placer = makeKeyPlacer(
+    tableOf('vector', { kind: 'centroids', centroids, shards: [0, 1, 2, 3] }),
+  )
+  const binary = (values: readonly number[]) => {
+    const bytes = Buffer.alloc(4 + 4 * values.length)
+    bytes.writeInt16BE(values.length)
+    for (const [i, value] of values.entries()) bytes.writeFloatBE(value, 4 + 4 * i)
+    return bytes
+  }
+
+  it('D107: go to the shard of the nearest centroid by L2, of several to the first', () => {
+    expect(placer.ofString('[0.4,0.4,0.4]')).toBe(0)
+    expect(placer.ofString(' [ .9 , 1e0 , 0.8 ] ')).toBe(1)
+    expect(placer.ofString('[0.5,0.5,0.5]')).toBe(0)
+    expect(placer.ofString('[-3,0,8]')).toBe(3)
+    const bytes = binary([-3, 0, 8])
+    expect(placer.ofBinary(bytes, 0, bytes.length)).toBe(3)
+  })
+
+  it('D109: the typed loop finds what a naive one finds, in text and binary', () => {
+    const random = makeRandom(107)
+    const centres = Array.from({ length: 50 }, () =>
+      Array.from({ length: 33 }, () => Math.fround(random() * 20 - 10)),
+    )
+    const shards = centres.map((_, i) => i)
+    const many = makeKeyPlacer(tableOf('vector', { kind: 'centroids', centroids: centres, shards }))
+    const distance = (a: readonly number[], b: readonly number[]) =>
+      Math.sqrt(a.reduce((sum, one, i) => sum + (one - b[i]!) ** 2, 0))
+    for (let round = 0; round < 300; round++) {
+      const vector = Array.from({ length: 33 }, () => Math.fround(random() * 20 - 10))
+      const bytes = binary(vector)
+      const found = many.ofBinary(bytes, 0, bytes.length)
+      const least = Math.min(...centres.map((centre) => distance(centre, vector)))
+      expect(distance(centres[found]!, vector) - least).toBeLessThan(1e-6)
+      expect(many.ofString(`[${vector.join(',')}]`)).toBe(found)
+    }
+  })
+
+  it.each([
+    ['[1,2]', '22000'],
+    ['[1,2,x]', '22P02'],
+    ['1,2,3', '22P02'],
+    ['[]', '22P02'],
+    ['[1,2,1e39]', '22003'],
+    ['[1,2,0x1p3]', '0A000'],
+    // Just above the middle of two floats: a double cannot tell on which side.
+    ['[1,2,1.00000005960464477540]', '0A000'],
+  ])('refuses %s with %s', (text, sqlstate) => {
+    expect(failure(() => placer.ofString(text))).toBe(sqlstate)
+  })
+
+  it('refuses NULL, and binary forms that are none', () => {
+    expect(failure(() => placer.ofNull())).toBe('23514')
+    const bytes = binary([1, 2, Number.NaN])
+    expect(failure(() => placer.ofBinary(bytes, 0, bytes.length))).toBe('22P03')
+    expect(failure(() => placer.ofBinary(bytes, 0, bytes.length - 1))).toBe('22P03')
   })
 })
