@@ -1,8 +1,11 @@
 /** The request that runs now, and what its end means to the session around it. */
 import type { EngineError } from '../errors/engine-error.js'
 import type { Plan, PlannedStatement } from '../plan/plan.js'
+import type { ClientOutput } from './client-output.js'
+import type { ClientFigures, DatabaseAccess, SessionEnvironment } from './environment.js'
 import type { CompletedStatement } from './state/apply-effects.js'
 import type { HeldServer } from './state/held-servers.js'
+import type { Transaction } from './state/transaction.js'
 
 /** The request that runs now. */
 export interface RunningRequest {
@@ -14,6 +17,28 @@ export interface RunningRequest {
   /** Flushed, and its Sync has not come: an error is not followed by ReadyForQuery yet. */
   awaitsSync: boolean
   readonly startedMs: number
+}
+
+/** Statements of one request that run one after the other, each in its own way. */
+export interface RequestScript {
+  /** A statement was answered, where ReadyForQuery would stand. */
+  statementEnded(): void
+  /** True: the end of the last statement's answer waits until the transaction is committed. `frame` is owned. */
+  holdsBack(frame: Buffer): boolean
+  /** A server of the transaction was lost while another worked. */
+  lost(error: EngineError): void
+}
+
+/** What a core is made of. */
+export interface CoreParts {
+  readonly environment: SessionEnvironment
+  readonly access: DatabaseAccess
+  readonly output: ClientOutput
+  readonly transaction: Transaction
+  readonly figures: ClientFigures
+  readonly told: ReadonlyMap<string, string>
+  readonly hooks: SessionHooks
+  readonly identity: { readonly user: string; processId(): number }
 }
 
 /** What the core asks of the session around it. */

@@ -7,7 +7,7 @@ import { type EngineError, engineError } from '../errors/engine-error.js'
 import type { FanOut } from '../executor/fan-out.js'
 import type { Expectation, RelayListener } from '../executor/relay.js'
 import { readyFrame } from '../executor/relay.js'
-import type { Plan, PlannedStatement, RouteContext } from '../plan/plan.js'
+import type { RouteContext } from '../plan/plan.js'
 import { isFatal, sqlstateOf } from '../server/server-error.js'
 import { errorFrame, parameterStatusFrame } from './answers.js'
 import type { ClientOutput } from './client-output.js'
@@ -15,12 +15,13 @@ import type { ClientFigures, DatabaseAccess, SessionEnvironment } from './enviro
 import type { Listening } from './listen/listening.js'
 import { inOwnWords } from './own-words.js'
 import { PipelinedRequests } from './requests/pipelined.js'
-import type { RunningRequest, SessionHooks } from './running-request.js'
+import type { CoreParts, RequestScript, RunningRequest, SessionHooks } from './running-request.js'
 import { applyCompleted, type CompletedStatement } from './state/apply-effects.js'
 import { ClientStatements } from './state/client-statements.js'
 import { type HeldServer, HeldServers } from './state/held-servers.js'
 import { routeContextOf } from './state/route-context.js'
 import type { Outgoing } from './state/seen-positions.js'
+import { shardsInTurn } from './state/shard-turns.js'
 import type { Transaction } from './state/transaction.js'
 
 export class SessionCore {
@@ -39,9 +40,10 @@ export class SessionCore {
   /** Parameter values as the client was last told; shared by clients who were told the same at login. */
   told: ReadonlyMap<string, string>
   running: RunningRequest | undefined
-  /** Sessions of one statement each would all begin with the same shard. */
-  static #started = 0
-  #turn = SessionCore.#started++
+  /** Set while statements of the request run one by one: it hears the end of each in the place of the client. */
+  script: RequestScript | undefined
+  /** The shard for a statement that any can answer. */
+  readonly nextShard: () => number
   #sawFatal = false
   readonly #changed = new Map<string, string>()
   fanOut: FanOut | undefined
@@ -52,18 +54,10 @@ export class SessionCore {
   timedOut: EngineError | undefined
   readonly hooks: SessionHooks
 
-  constructor(options: {
-    environment: SessionEnvironment
-    access: DatabaseAccess
-    output: ClientOutput
-    transaction: Transaction
-    figures: ClientFigures
-    told: ReadonlyMap<string, string>
-    hooks: SessionHooks
-    identity: { readonly user: string; processId(): number }
-  }) {
+  constructor(options: CoreParts) {
     this.environment = options.environment
     this.access = options.access
+    this.nextShard = shardsInTurn(this.access)
     this.output = options.output
     this.transaction = options.transaction
     this.figures = options.figures
@@ -199,14 +193,19 @@ export class SessionCore {
       return again()
     }
     this.figures.errors++
-    this.statements.dropUnconfirmed()
-    if (this.transaction.isExplicit) this.transaction.fail()
-    else this.transaction.undoImplicit()
+    this.#spoil()
     this.output.append(errorFrame(error, 'ERROR'))
     if (!this.running?.awaitsSync) return this.#end()
-    this.running.failed = true
     this.output.flush()
     this.hooks.waitEnded()
+  }
+
+  /** Books behind an error. */
+  #spoil(): void {
+    this.statements.dropUnconfirmed()
+    if (this.running) this.running.failed = true
+    if (this.transaction.isExplicit) this.transaction.fail()
+    else this.transaction.undoImplicit()
   }
 
   /** An error of ours behind what the server has answered; its ReadyForQuery ends the request. */
@@ -216,25 +215,15 @@ export class SessionCore {
     this.output.append(errorFrame(error, 'ERROR'))
   }
 
-  /** COPY FROM STDIN of a sharded table. */
-  startShardedCopy(statement: PlannedStatement, plan: Plan, text: string): void {
-    this.hooks.shardedCopy(statement, plan, text)
-  }
-
-  /** The shard for a statement that any can answer: in turn, but for those that are known to be down. */
-  nextShard(): number {
-    const { pools, planner } = this.access
-    for (let i = 0; i < planner.shardCount; i++) {
-      this.#turn = (this.#turn + 1) % planner.shardCount
-      if (pools.isUp(this.#turn)) break
-    }
-    return this.#turn
-  }
-
   /** Ends the request with an answer of ours; ReadyForQuery is added. */
   answer(frames: Buffer): void {
-    this.output.append(frames)
+    this.conclude(frames)
     this.#end()
+  }
+
+  /** The end of a statement's answer, its CommandComplete. */
+  conclude(frames: Buffer): void {
+    if (!this.script?.holdsBack(frames)) this.output.append(frames)
   }
 
   /** Ends a request that was answered in full but for ReadyForQuery. */
@@ -243,6 +232,7 @@ export class SessionCore {
   }
 
   #end(): void {
+    if (this.script) return this.script.statementEnded()
     if (this.#mustHold()) return
     if (this.#changed.size > 0) this.tellChanges()
     this.output.append(readyFrame(this.transaction.statusByte))
@@ -320,7 +310,10 @@ export class SessionCore {
     if (!running || !statement) return undefined
     running.at++
     const tag = buffer[start] === 0x43 ? buffer.toString('latin1', start + 5, end - 1) : ''
-    return applyCompleted(this, held, statement, tag)
+    const own = applyCompleted(this, held, statement, tag)
+    if (!this.script) return own
+    const frame = own ?? Buffer.from(buffer.subarray(start, end))
+    return this.script.holdsBack(frame) ? Buffer.alloc(0) : frame
   }
 
   #failed(held: HeldServer, buffer: Buffer, start: number, end: number): Buffer | undefined {
@@ -346,14 +339,22 @@ export class SessionCore {
   }
 
   #ready(status: number): number {
+    if (!this.transaction.failedByUs) this.#follow(status)
+    if (this.script) {
+      this.script.statementEnded()
+      return 0
+    }
     if (this.#changed.size > 0) this.tellChanges()
     const { transaction } = this
-    if (transaction.failedByUs) return transaction.statusByte
+    return !transaction.failedByUs && this.#mustHold() ? 0 : transaction.statusByte
+  }
+
+  #follow(status: number): void {
+    const { transaction } = this
     if (status === 0x45) transaction.phase = 'failed'
     else if (status === 0x49 && transaction.isExplicit && transaction.phase !== 'pending')
       transaction.end(false)
     else if (status === 0x54 && transaction.phase !== 'open') transaction.phase = 'open'
-    return this.#mustHold() ? 0 : transaction.statusByte
   }
 
   #finished(held: HeldServer): void {
@@ -366,9 +367,7 @@ export class SessionCore {
   #broken(held: HeldServer, why: string): void {
     this.held.discard(held, why)
     this.hooks.copyEnded()
-    if (this.transaction.isExplicit) this.transaction.fail()
-    else this.transaction.undoImplicit()
-    this.statements.dropUnconfirmed()
+    this.#spoil()
     this.#end()
   }
 
@@ -392,11 +391,11 @@ export class SessionCore {
       this.output.flush()
       return this.hooks.ends()
     }
-    if (!working) return
+    if (!working) return this.script?.lost(error)
     this.output.append(errorFrame(error, 'ERROR'))
     this.figures.errors++
     this.hooks.copyEnded()
-    this.statements.dropUnconfirmed()
+    this.#spoil()
     this.#end()
   }
 }

@@ -86,6 +86,16 @@ export const sessionErrors = {
     message: 'the transaction would write shard {second} after it wrote shard {first}',
     hint: 'set max_prepared_transactions on every shard, run "pgshard setup", and leave cross_shard_writes at two_phase; or keep writes of a transaction on one shard',
   },
+  SESSION_COMMIT_IN_PART: {
+    sqlstate: '40003',
+    message: 'shard {done} committed, but shard {failed} did not: {reason}',
+    hint: 'this is what cross_shard_writes = best_effort allows; two_phase commits all or none',
+    retry: 'unsafe',
+  },
+  SESSION_ONLY_IN_BLOCK: {
+    sqlstate: '25P01',
+    message: '{what} can only be used in transaction blocks',
+  },
   SESSION_TWO_PHASE_BY_CLIENT: {
     sqlstate: '0A000',
     message: 'PREPARE TRANSACTION and its kin are not available on several shards',

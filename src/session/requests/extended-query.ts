@@ -15,7 +15,7 @@ import type { SessionCore } from '../session-core.js'
 import type { ClientStatement } from '../state/client-statements.js'
 import type { HeldServer } from '../state/held-servers.js'
 import { type BatchItem, syncFrame, textParameters } from './batch.js'
-import { isPlain, localFrame, openingFrame, scatterBatch, takesData } from './batch-answers.js'
+import { isPlain, localFrame, takesData } from './batch-answers.js'
 import { BatchBuilder } from './batch-builder.js'
 import {
   channelsBound,
@@ -24,17 +24,21 @@ import {
   resolveBatch,
   type Step,
 } from './batch-steps.js'
+import { isOfSeveral, unitsOf } from './batch-units.js'
+import { runScript } from './implicit-transaction.js'
 import { answerLocally, canAnswerLocally } from './local-answer.js'
 import {
+  areForOneShard,
   checkEncoding,
-  checkMeanings,
   checkStrings,
+  keepMeanings,
   refusal,
   requestRole,
   shardOf,
 } from './request-route.js'
 import { whenShapesHold } from './result-shape.js'
 import type { ShardedRequests } from './sharded-requests.js'
+import { runSpecialBatch } from './special-batch.js'
 
 /** A client that sends so much before its Sync is served meanwhile, as PostgreSQL does, instead of being stored. */
 const GATHERED_ITEMS = 10_000
@@ -135,7 +139,7 @@ export class ExtendedQuery {
       if (!this.#bound && this.#runLocally(steps, end)) return
       this.#gathered = items
       this.#route(steps, end)
-      if (core.held.isWaiting && !this.#bound && !this.#answered)
+      if (core.held.isWaiting && !core.script && !this.#bound && !this.#answered)
         core.again = this.#again(items, end)
     } catch (error) {
       this.#refuse(error as EngineError, end)
@@ -160,6 +164,9 @@ export class ExtendedQuery {
 
   #route(steps: Step[], end: 'sync' | 'flush'): void {
     const core = this.#core
+    if (core.isSharded && isOfSeveral(steps) && !this.#fitsOneShard(steps)) {
+      return this.#runUnits(steps, end)
+    }
     const plans: Plan[] = []
     const statements: PlannedStatement[] = []
     for (const step of steps) {
@@ -173,10 +180,53 @@ export class ExtendedQuery {
         plans.push(this.#planOf(step.item.parameters, statement, step.statement))
       }
     }
-    if (core.isSharded && statements.length > 1) {
-      checkMeanings(statements, (statement) => this.#sharded.isNeutral(statement))
-    }
     this.#dispatch(steps, plans, statements, end)
+  }
+
+  /** True when one shard can run the whole batch as it stands. */
+  #fitsOneShard(steps: readonly Step[]): boolean {
+    const core = this.#core
+    if (core.transaction.phase === 'failed') return false
+    const plans: Plan[] = []
+    const statements: PlannedStatement[] = []
+    const isNeutral = (statement: PlannedStatement) => this.#sharded.isNeutral(statement)
+    for (const step of steps) {
+      if (step.kind !== 'bind' || !step.statement) continue
+      const statement = step.statement.planned.statements[0]
+      if (!statement) continue
+      statements.push(statement)
+      if (this.#isControl(statement)) return false
+      if (isNeutral(statement)) continue
+      const context = core.routeContext(step.statement.shared.parameterTypes)
+      const plan = statement.route(step.item.parameters, context)
+      if (plan.how !== 'relay') return false
+      plans.push(plan)
+    }
+    return keepMeanings(statements, isNeutral) && areForOneShard(core, statements, plans)
+  }
+
+  /** Statements of one batch, each in its own way: together they are the transaction that one server would make of them. */
+  #runUnits(steps: readonly Step[], end: 'sync' | 'flush'): void {
+    const core = this.#core
+    const items = this.#gathered
+    const takes = steps.some((step) => step.kind === 'bind' && takesData(step.statement?.planned))
+    if (end === 'flush' || this.#boundWorks || takes) {
+      throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
+    }
+    const units = unitsOf(items)
+    // names are found again unit by unit, behind what those before it have done
+    core.statements.dropUnconfirmed()
+    const run = () =>
+      runScript(
+        core,
+        units.map((unit) => () => {
+          this.#items = unit
+          this.run('sync')
+        }),
+        { again: this.#again(items, end) },
+      )
+    if (this.#bound) this.#leaveBound(run)
+    else run()
   }
 
   #planOf(parameters: BoundParameters, statement: PlannedStatement, client: ClientStatement): Plan {
@@ -220,8 +270,8 @@ export class ExtendedQuery {
 
   #special(steps: Step[], plan: Plan, statement: PlannedStatement): void {
     const run = () => {
-      if (plan.how === 'copy') this.#copy(steps, plan, statement)
-      else this.#scatter(steps, plan, statement)
+      if (plan.how === 'copy') this.#answered = true
+      runSpecialBatch(this.#core, this.#sharded, steps, plan, statement)
     }
     if (!this.#bound) return run()
     // described on one server: its Sync must be answered before it takes part
@@ -295,7 +345,8 @@ export class ExtendedQuery {
   }
 
   #isControl(statement: PlannedStatement): boolean {
-    const { held, transaction } = this.#core
+    const { held, script, transaction } = this.#core
+    if (script && statement.effects.transaction) return true
     if (!statement.effects.transaction && statement.kind !== 'set' && statement.kind !== 'reset')
       return false
     return held.size !== 1 || transaction.phase === 'pending'
@@ -324,26 +375,5 @@ export class ExtendedQuery {
     const sql = text.slice(statement.start, statement.end)
     const handled = this.#sharded.runControl(statement, text, queryFrame(sql))
     if (!handled) throw engineError('SESSION_ABORTED')
-  }
-
-  #copy(steps: Step[], plan: Plan, statement: PlannedStatement): void {
-    const core = this.#core
-    this.#answered = true
-    for (const step of steps) {
-      const frame = openingFrame(step)
-      if (frame) core.output.append(frame)
-    }
-    const bind = steps.find((step) => step.kind === 'bind')
-    const text = bind?.kind === 'bind' ? (bind.statement?.planned.text ?? '') : ''
-    this.#sharded.copyIn(statement, plan, text)
-  }
-
-  /** The same unnamed statement on every shard. */
-  #scatter(steps: Step[], plan: Plan, statement: PlannedStatement): void {
-    const { client, bytes, parsed } = scatterBatch(steps)
-    this.#sharded.scatter(statement, plan, client.planned.text, {
-      bytes,
-      hidesParse: !parsed,
-    })
   }
 }

@@ -61,7 +61,7 @@ function answerTransaction(
   if (effect?.kind !== 'commit' && effect?.kind !== 'rollback') return undefined
   // no server has heard of it, or none is left of it: it may have failed for want of one
   const isNowhere = transaction.phase === 'pending' || transaction.phase === 'failed'
-  if (!isNowhere || effect.chain || held.size > 0) return undefined
+  if (!isNowhere || effect.chain || held.size > 0 || transaction.isOurs) return undefined
   const commits = effect.kind === 'commit' && transaction.phase === 'pending'
   transaction.end(commits)
   core.figures.transactions++
@@ -107,7 +107,7 @@ export function canAnswerLocally(core: SessionCore, statement: PlannedStatement)
   if (held.size > 0) return false
   if (effect?.kind === 'begin') return !transaction.isExplicit
   if (effect?.kind === 'commit' || effect?.kind === 'rollback') {
-    return transaction.phase === 'pending' && !effect.chain
+    return transaction.phase === 'pending' && !effect.chain && !transaction.isOurs
   }
   return isSilentListen(statement) && transaction.phase !== 'failed'
 }

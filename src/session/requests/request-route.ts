@@ -57,14 +57,13 @@ const changesMeaning = ({ effects }: PlannedStatement): boolean =>
       ('name' in setting && namingSettings.has(setting.name.replace(/^(?:pgshard|pgdog)\./, ''))),
   )
 
-/** A request is planned before it runs: what a SET in it changes is not known to the rest. @throws SESSION_SETTING_IN_REQUEST */
-export function checkMeanings(
+/** A request is planned before it runs: false when a SET in it changes what the rest means. */
+export function keepMeanings(
   statements: readonly PlannedStatement[],
   isNeutral: (statement: PlannedStatement) => boolean,
-): void {
+): boolean {
   const first = statements.findIndex(changesMeaning)
-  if (first < 0 || statements.slice(first + 1).every(isNeutral)) return
-  throw engineError('SESSION_SETTING_IN_REQUEST')
+  return first < 0 || statements.slice(first + 1).every(isNeutral)
 }
 
 /** A replica may answer when every statement only reads, and the transaction allows it. */
@@ -85,6 +84,28 @@ export function requestRole(
   return statements.every((statement) => statement.isRead) ? 'any' : 'primary'
 }
 
+/** True when one shard can run all of them, and no other takes part in what they begin, end or set. */
+export function areForOneShard(
+  { held }: SessionCore,
+  statements: readonly PlannedStatement[],
+  plans: readonly Plan[],
+): boolean {
+  const shapes = statements.some(({ effects }) => effects.transaction || effects.settings)
+  if (shapes && held.size > 1) return false
+  let shard = shapes ? held.first?.shard : undefined
+  for (const { anyShard, target } of plans) {
+    const own = target.kind === 'some' ? target.shards[0] : 0
+    if (anyShard === true || own === undefined) continue
+    if (shard !== undefined && shard !== own) return false
+    shard = own
+  }
+  return true
+}
+
+/** Routing chose a way that nobody here knows. */
+export const wayMissing = ({ how }: Plan): EngineError =>
+  engineError('INTERNAL', { message: `no way to run a plan of kind ${how}` })
+
 /** The only shard of a request. @throws SESSION_SEVERAL_SHARDS_IN_REQUEST, SESSION_SNAPSHOT_SHARDS, SESSION_WRITES_SHARDS */
 export function shardOf(core: SessionCore, plans: readonly Plan[]): number {
   let shard: number | undefined
@@ -104,6 +125,16 @@ export function shardOf(core: SessionCore, plans: readonly Plan[]): number {
     plans.some((plan) => plan.role === 'primary'),
   )
   return chosen
+}
+
+/** What a statement for several shards at once may do. @throws as `checkTransaction` */
+export function checkShards(core: SessionCore, shards: readonly number[], writes: boolean): void {
+  for (const shard of shards) checkTransaction(core, shard, writes)
+  const [first, second] = shards
+  if (!writes || first === undefined || second === undefined) return
+  if (core.access.crossShardWrites === 'error') {
+    throw engineError('SESSION_WRITES_SHARDS', { first, second })
+  }
 }
 
 /** What an open transaction allows on one more shard. @throws SESSION_ABORTED, SESSION_SNAPSHOT_SHARDS, SESSION_WRITES_SHARDS */

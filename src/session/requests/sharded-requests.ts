@@ -20,9 +20,16 @@ import {
 import type { HeldServer } from '../state/held-servers.js'
 import { lendNames } from '../state/lent-names.js'
 import { commitOverShards } from './commit-over-shards.js'
-import { checkTransaction, refusal, requestRole } from './request-route.js'
+import { checkShards, refusal, requestRole } from './request-route.js'
 
 type TransactionEnd = Extract<TransactionEffect, { kind: 'commit' | 'rollback' }>
+
+/** What cannot stand in a transaction that PostgreSQL makes by itself, in its words. */
+const ONLY_IN_BLOCK: Readonly<Record<string, string>> = {
+  savepoint: 'SAVEPOINT',
+  release: 'RELEASE SAVEPOINT',
+  rollback_to: 'ROLLBACK TO SAVEPOINT',
+}
 
 /** What a scattered request sends to each server, behind the prelude. */
 export interface ScatterRequest {
@@ -55,6 +62,7 @@ export class ShardedRequests {
     if (transaction.phase === 'failed' && !ends && effect?.kind !== 'rollback_to') {
       throw engineError('SESSION_ABORTED')
     }
+    if (effect && transaction.isOurs && !this.#inOurs(statement, text)) return true
     if (ends) this.#endTransaction(statement, effect, text, frame)
     else if (effect?.kind === 'begin') this.#beginAgain(statement, text, frame)
     else if (effect?.kind === 'two_phase') throw engineError('SESSION_TWO_PHASE_BY_CLIENT')
@@ -68,6 +76,32 @@ export class ShardedRequests {
     } else if (isSessionBound(statement)) {
       this.#relay(this.#shardOfPrepared(statement), 'primary', statement, text, frame)
     } else return false
+    return true
+  }
+
+  /** A statement about transactions inside one of ours, as PostgreSQL takes it in a string of statements. False: it is answered. */
+  #inOurs({ effects, start, end }: PlannedStatement, text: string): boolean {
+    const core = this.#core
+    const effect = effects.transaction
+    const sql = text.slice(start, end)
+    if (effect?.kind === 'begin') {
+      if (!core.held.all().some((held) => held.joined))
+        core.transaction.begin(effect, sql, 'pending')
+      else if (!/^\s*(?:begin|start)(?:\s+(?:work|transaction))?\s*$/i.test(sql)) {
+        throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
+      }
+      core.transaction.isOurs = false
+      core.answer(completeFrame(/^\s*start/i.test(sql) ? 'START TRANSACTION' : 'BEGIN'))
+      return false
+    }
+    if (effect?.kind === 'commit' || effect?.kind === 'rollback') {
+      const verb = effect.kind.toUpperCase()
+      if (effect.chain) throw engineError('SESSION_ONLY_IN_BLOCK', { what: `${verb} AND CHAIN` })
+      core.output.append(noticeFrame('25P01', 'WARNING', 'there is no transaction in progress'))
+      return true
+    }
+    const what = ONLY_IN_BLOCK[effect?.kind ?? '']
+    if (what !== undefined) throw engineError('SESSION_ONLY_IN_BLOCK', { what })
     return true
   }
 
@@ -261,17 +295,19 @@ export class ShardedRequests {
     if (core.transaction.needsOneSnapshot && shards.length > 1) {
       throw engineError('SESSION_SNAPSHOT_SHARDS')
     }
-    for (const shard of shards) checkTransaction(core, shard, false)
+    checkShards(core, shards, !statement.isRead)
     const bytes = request?.bytes ?? queryFrame(text.slice(statement.start, statement.end))
-    void this.#acquireAll(shards, requestRole(core, [statement], [plan])).then(
+    void core.held.acquireAll(shards, requestRole(core, [statement], [plan])).then(
       (helds) =>
         this.#fanOut(
           helds,
           () => bytes,
           'rows',
           (outcome) => {
-            for (const held of helds) held.worked = true
-            if (request) for (const held of helds) held.server.unnamed = undefined
+            for (const held of helds) {
+              noteWork(held, statement)
+              if (request) held.server.unnamed = undefined
+            }
             if (!outcome.error) core.figures.queries++
             this.#finish(outcome)
           },
@@ -281,13 +317,6 @@ export class ShardedRequests {
       (error) =>
         core.fail(core.cancelled ? engineError('SESSION_CANCELLED') : toEngineError(error)),
     )
-  }
-
-  /** In ascending shard order, so that two scatters cannot wait for each other (hard-parts §3.4). */
-  async #acquireAll(shards: readonly number[], role: 'primary' | 'any'): Promise<HeldServer[]> {
-    const helds: HeldServer[] = []
-    for (const shard of shards) helds.push(await this.#core.held.acquire(shard, role))
-    return helds
   }
 
   #fanOut(
@@ -339,9 +368,10 @@ export class ShardedRequests {
       core.figures.errors++
       if (core.transaction.isExplicit) core.transaction.fail()
       core.statements.dropUnconfirmed()
+      if (core.running) core.running.failed = true
       core.output.append(errorFrame(outcome.error, 'ERROR'))
     } else {
-      if (outcome.tag !== undefined) core.output.append(completeFrame(outcome.tag))
+      if (outcome.tag !== undefined) core.conclude(completeFrame(outcome.tag))
       for (let i = 0; i < outcome.closes; i++) core.output.append(closeCompleteFrame)
     }
     core.complete()
@@ -349,8 +379,14 @@ export class ShardedRequests {
 
   copyIn(statement: PlannedStatement, plan: Plan, text: string): void {
     const core = this.#core
-    core.startShardedCopy(statement, plan, text)
+    core.hooks.shardedCopy(statement, plan, text)
   }
+}
+
+/** A server has run a statement that looks at rows, or changes them. */
+export function noteWork(held: HeldServer, statement: Pick<PlannedStatement, 'isRead'>): void {
+  held.worked = true
+  if (!statement.isRead) held.wrote = true
 }
 
 /** COPY TO whose answer begins with a line of names. */

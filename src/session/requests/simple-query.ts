@@ -17,14 +17,17 @@ import { lendNames } from '../state/lent-names.js'
 import { errorOfOwnText, heardQuery } from '../state/startup-resets.js'
 import { afterRequest } from './after-request.js'
 import { parseFrame, syncFrame } from './batch.js'
+import { runInTransaction, runScript } from './implicit-transaction.js'
 import { answerLocally, simpleFrames } from './local-answer.js'
 import {
+  areForOneShard,
   checkEncoding,
-  checkMeanings,
   checkStrings,
+  keepMeanings,
   refusal,
   requestRole,
   shardOf,
+  wayMissing,
 } from './request-route.js'
 import type { ShardedRequests } from './sharded-requests.js'
 
@@ -38,6 +41,16 @@ export function runSimpleQuery(
   const query = core.access.planner.plan(text)
   core.statements.dropUnnamed()
   core.begin('simple', [])
+  runQuery(core, sharded, query, frame)
+}
+
+function runQuery(
+  core: SessionCore,
+  sharded: ShardedRequests,
+  query: PlannedQuery,
+  frame: Buffer,
+): void {
+  const { text } = query
   const channels = core.access.listen ? channelsOf(query.statements) : []
   if (channels.length === 0) return runPlanned(core, sharded, query, frame)
   try {
@@ -95,7 +108,7 @@ function repeatable(
   text: string,
   frame: Buffer,
 ): void {
-  if (!core.held.isWaiting) return
+  if (!core.held.isWaiting || core.script) return
   const owned = Buffer.from(frame)
   core.again = () => runSimpleQuery(core, sharded, text, owned)
 }
@@ -109,7 +122,7 @@ function runSharded(
 ): void {
   checkEncoding(core, frame.subarray(5))
   checkStrings(core, frame.subarray(5))
-  if (!only) return relayPlanned(core, plansOfAll(core, sharded, query), query, frame)
+  if (!only) return runString(core, sharded, query, frame)
   if (sharded.runControl(only, query.text, frame)) return
   const plan = only.route(undefined, core.routeContext())
   switch (plan.how) {
@@ -117,26 +130,67 @@ function runSharded(
       return relayPlanned(core, [plan], query, frame)
     case 'copy':
       return sharded.copyIn(only, plan, query.text)
-    case 'concatenate':
-      return sharded.scatter(only, plan, query.text)
+    case 'concatenate': {
+      const scatter = () => sharded.scatter(only, plan, query.text)
+      return only.isRead ? scatter() : runInTransaction(core, scatter)
+    }
+    case 'merge':
+    case 'gather':
+    case 'split':
+    case 'everywhere':
+      throw wayMissing(plan)
     case 'refuse':
       throw refusal(plan)
   }
 }
 
-/** Plans of a string of several statements, which must all be for one shard. */
-function plansOfAll(core: SessionCore, sharded: ShardedRequests, query: PlannedQuery): Plan[] {
-  if (core.transaction.phase === 'failed') throw engineError('SESSION_ABORTED')
-  checkMeanings(query.statements, (statement) => sharded.isNeutral(statement))
+/** Several statements: whole to one shard when all are for it, else one after the other. */
+function runString(
+  core: SessionCore,
+  sharded: ShardedRequests,
+  query: PlannedQuery,
+  frame: Buffer,
+): void {
+  const plans = plansForOne(core, sharded, query)
+  if (plans) return relayPlanned(core, plans, query, frame)
+  const { text } = query
+  const owned = Buffer.from(frame)
+  runScript(
+    core,
+    query.statements.map(({ start, end }) => () => {
+      const own = aloneInPlace(text, start, end)
+      runQuery(core, sharded, core.access.planner.plan(own), queryFrame(own))
+    }),
+    { again: () => runSimpleQuery(core, sharded, text, owned) },
+  )
+}
+
+/** More would make a long string of statements cost its square. */
+const MOST_PADDING = 65_536
+
+/** One statement of a string, where it stood, so that a server counts the positions of errors as the client does. */
+const aloneInPlace = (text: string, start: number, end: number): string => {
+  const statement = text.slice(start, end)
+  return start > MOST_PADDING ? statement : ' '.repeat([...text.slice(0, start)].length) + statement
+}
+
+/** Plans of a string whose statements are all for one shard and mean what they say; else undefined. */
+function plansForOne(
+  core: SessionCore,
+  sharded: ShardedRequests,
+  query: PlannedQuery,
+): Plan[] | undefined {
+  const { statements } = query
+  if (core.transaction.phase === 'failed') return undefined
+  if (!keepMeanings(statements, (statement) => sharded.isNeutral(statement))) return undefined
   const plans: Plan[] = []
-  for (const statement of query.statements) {
+  for (const statement of statements) {
     if (sharded.isNeutral(statement)) continue
     const plan = statement.route(undefined, core.routeContext())
-    if (plan.how === 'refuse') throw refusal(plan)
-    if (plan.how !== 'relay') throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
+    if (plan.how !== 'relay') return undefined
     plans.push(plan)
   }
-  return plans
+  return areForOneShard(core, statements, plans) ? plans : undefined
 }
 
 function relayPlanned(core: SessionCore, plans: Plan[], query: PlannedQuery, frame: Buffer): void {

@@ -2,6 +2,7 @@
  * The servers that one client holds now, by shard, and what each must hear before the client's request:
  * settings, BEGIN and what the transaction has done so far. Gives them back clean, or not at all.
  */
+import { engineError } from '../../errors/engine-error.js'
 import {
   type Expectation,
   Relay,
@@ -61,6 +62,10 @@ export class HeldServers {
   readonly temporary = new Map<string, number>()
   /** How far the client has seen each shard, when its reads shall show what it wrote. */
   readonly seen: SeenPositions | undefined
+  /** The client has gone: nothing may be begun for it. */
+  isClosed = false
+  /** The end of a transaction over several servers is under way. */
+  ending: Promise<unknown> | undefined
   #late: Promise<HeldServer> | undefined
   #waiting: AbortController | undefined
   #wanted: { readonly shard: number; readonly role: 'primary' | 'any' } | undefined
@@ -111,6 +116,7 @@ export class HeldServers {
   /** The held server of `shard`, or one from the pool: at once when there is one. */
   acquire(shard: number, role: 'primary' | 'any'): HeldServer | Promise<HeldServer> {
     const held = this.#held.get(shard)
+    if (this.isClosed) throw engineError('POOL_CHECKOUT_ABORTED')
     if (held) {
       this.seen?.lose(shard)
       return held
@@ -143,6 +149,13 @@ export class HeldServers {
     return acquired
   }
 
+  /** In ascending shard order, so that two scatters cannot wait for each other (hard-parts §3.4). */
+  async acquireAll(shards: readonly number[], role: 'primary' | 'any'): Promise<HeldServer[]> {
+    const helds: HeldServer[] = []
+    for (const shard of shards) helds.push(await this.acquire(shard, role))
+    return helds
+  }
+
   /** As those see it who wait for the same servers: as old as its first. */
   #asOwner(): { order: number } {
     if (this.#held.size === 0) this.#owner.order = ++HeldServers.#firsts
@@ -151,6 +164,7 @@ export class HeldServers {
 
   /** The client has gone: servers that still come from a pool are returned by the promise. */
   async close(): Promise<HeldServer[]> {
+    this.isClosed = true
     const late = this.#late
     this.#late = undefined
     if (!late) return []

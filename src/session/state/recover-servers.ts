@@ -1,5 +1,6 @@
 /** What becomes of the servers of a client that has gone: cancelled, rolled back, cleaned and given back, or dropped. */
 
+import { deferred } from '../../base/deferred.js'
 import type { SessionCore } from '../session-core.js'
 import type { HeldServer } from './held-servers.js'
 import { cleanServer } from './held-servers.js'
@@ -8,11 +9,29 @@ import { cleanServer } from './held-servers.js'
 export async function recoverServers(core: SessionCore): Promise<void> {
   core.listening?.close()
   core.held.stopWaiting()
+  core.script = undefined
   const pinned = core.held.pins.size > 0
   const lateOnes = core.held.close()
+  await endOfCommit(core)
   await Promise.all(
     [...core.held.all(), ...(await lateOnes)].map((held) => recover(core, held, pinned)),
   )
+}
+
+/** A commit over servers that is under way goes on: cut off, it would leave prepared transactions to the sweep. */
+async function endOfCommit(core: SessionCore): Promise<void> {
+  const { ending } = core.held
+  if (!ending) return
+  const late = deferred<void>()
+  const timer = core.environment.clock.after(core.access.limits.rollbackTimeoutMs, late.resolve)
+  await Promise.race([
+    ending.then(
+      () => late.resolve(),
+      () => late.resolve(),
+    ),
+    late.promise,
+  ])
+  timer.cancel()
 }
 
 async function recover(core: SessionCore, held: HeldServer, pinned: boolean): Promise<void> {

@@ -43,6 +43,8 @@ export class Transaction {
   /** REPEATABLE READ or above. */
   needsOneSnapshot = false
   readOnly = false
+  /** Begun by us, for one request that goes to several shards: its end is ours too. */
+  isOurs = false
   /** The proxy refused a statement: servers may still think the transaction sound. */
   failedByUs = false
   /** A statement in it changed the schema. */
@@ -121,6 +123,12 @@ export class Transaction {
     this.#log = []
   }
 
+  /** BEGIN for a request that a single server would run in a transaction of its own making. */
+  beginOurs(): void {
+    this.begin({ kind: 'begin' }, 'BEGIN', 'pending')
+    this.isOurs = true
+  }
+
   /** A statement was refused or a server was lost: only ROLLBACK leads on. */
   fail(): void {
     this.phase = 'failed'
@@ -136,6 +144,7 @@ export class Transaction {
     this.#log = chain ? this.#log.filter((entry) => entry.isCharacteristic) : []
     this.failedByUs = false
     this.changedSchema = false
+    this.isOurs = false
     if (!chain) {
       this.phase = 'idle'
       this.readOnly = false

@@ -101,16 +101,15 @@ describe('pipelines over shards', () => {
     expect(await ids()).toEqual([[0], [1], [2]])
   })
 
-  it('refuse Binds for two shards before one Sync, and go on', async () => {
+  it('take Binds for two shards before one Sync as one transaction of both', async () => {
     client.parse('i', INSERT).bind('i', key(0), 10, 'w').execute()
     client.bind('i', key(1), 10, 'w').execute().sync()
-    client.bind('i', key(2), 10, 'w').execute().sync()
-    const [refused, ready, ...rest] = await client.answers(2)
-    expect(refused).toMatch(/^E 0A000 one request holds statements for several shards/)
-    expect(ready).toBe('Z I')
-    // the Parse stood in the request that was refused, as every message of it
-    expect(rest).toEqual(['E 26000 prepared statement "i" does not exist', 'Z I'])
-    expect(await ids()).toEqual([[0], [1], [2]])
+    client.bind('i', key(2), 10, 'w').execute().bind('i', key(0), 10, 'there').execute().sync()
+    expect(await client.answers(2)).toEqual([
+      ...['1', '2', 'C INSERT 0 1', '2', 'C INSERT 0 1', 'Z I', '2', 'C INSERT 0 1', '2'],
+      ...['E 23505 duplicate key value violates unique constraint "item_pkey"', 'Z I'],
+    ])
+    expect(await ids()).toEqual([[0, 10], [1, 10], [2]])
   })
 
   it.each(['outside', 'inside'])(

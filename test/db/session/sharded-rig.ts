@@ -33,6 +33,8 @@ insert into country values ('de'), ('fr')`
 export interface ShardedRig {
   readonly served: Served
   readonly databases: readonly string[]
+  /** Of the PostgreSQL that holds the shards. */
+  readonly plainPort: number
   /** The nth key of a shard. */
   key(shard: number, nth?: number): number
   onShard(shard: number, sql: string, values?: unknown[]): Promise<Record<string, unknown>[]>
@@ -73,6 +75,7 @@ export function useShardedRig(
     rig = {
       served: await startServe({ ...plain, shards }),
       databases,
+      plainPort: port,
       key: (shard, nth = 0) => keys[shard]![nth]!,
       onShard,
       everywhere: (sql) => Promise.all(databases.map((_, shard) => onShard(shard, sql))),
@@ -126,10 +129,10 @@ export class RawClient {
     socket.on('error', () => undefined)
   }
 
-  static async open(port: number, keepsRows = true): Promise<RawClient> {
+  static async open(port: number, keepsRows = true, database = 'app'): Promise<RawClient> {
     const socket = connect(port, '127.0.0.1')
     const client = new RawClient(socket, keepsRows)
-    const body = Buffer.from('\0\x03\0\0user\0postgres\0database\0app\0\0', 'latin1')
+    const body = Buffer.from(`\0\x03\0\0user\0postgres\0database\0${database}\0\0`, 'latin1')
     const size = Buffer.alloc(4)
     size.writeInt32BE(body.length + 4)
     socket.write(Buffer.concat([size, body]))

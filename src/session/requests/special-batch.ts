@@ -1,0 +1,60 @@
+/** A batch whose one statement is for several servers: each way to answer it, by the plan. */
+import type { Plan, PlannedStatement } from '../../plan/plan.js'
+import type { SessionCore } from '../session-core.js'
+import { openingFrame, scatterBatch } from './batch-answers.js'
+import type { Step } from './batch-steps.js'
+import { runInTransaction } from './implicit-transaction.js'
+import { wayMissing } from './request-route.js'
+import type { ShardedRequests } from './sharded-requests.js'
+
+/** Anything but relay and refuse. May throw before anything was sent to the client. */
+export function runSpecialBatch(
+  core: SessionCore,
+  sharded: ShardedRequests,
+  steps: readonly Step[],
+  plan: Plan,
+  statement: PlannedStatement,
+): void {
+  switch (plan.how) {
+    case 'copy':
+      return copyBatch(core, sharded, steps, plan, statement)
+    case 'concatenate': {
+      const scatter = () => scatterSteps(sharded, steps, plan, statement)
+      return statement.isRead ? scatter() : runInTransaction(core, scatter)
+    }
+    case 'merge':
+    case 'gather':
+    case 'split':
+    case 'everywhere':
+    case 'relay':
+    case 'refuse':
+      throw wayMissing(plan)
+  }
+}
+
+function copyBatch(
+  core: SessionCore,
+  sharded: ShardedRequests,
+  steps: readonly Step[],
+  plan: Plan,
+  statement: PlannedStatement,
+): void {
+  for (const step of steps) {
+    const frame = openingFrame(step)
+    if (frame) core.output.append(frame)
+  }
+  const bind = steps.find((step) => step.kind === 'bind')
+  const text = bind?.kind === 'bind' ? (bind.statement?.planned.text ?? '') : ''
+  sharded.copyIn(statement, plan, text)
+}
+
+/** The same unnamed statement on every shard. */
+function scatterSteps(
+  sharded: ShardedRequests,
+  steps: readonly Step[],
+  plan: Plan,
+  statement: PlannedStatement,
+): void {
+  const { client, bytes, parsed } = scatterBatch(steps)
+  sharded.scatter(statement, plan, client.planned.text, { bytes, hidesParse: !parsed })
+}
