@@ -36,10 +36,21 @@ function badFunction(statement: Statement, world: RoutingWorld): string | undefi
   return operator && `operator ${operator.name}`
 }
 
-/** Everything but the joins. */
+/** Clauses that need rows of several shards in one place, but rows that are each of one shard: they may be merged. */
+const mergedClauses = new Set([
+  'DISTINCT',
+  'GROUP BY',
+  'HAVING',
+  'ORDER BY',
+  'LIMIT or OFFSET',
+  'a window function',
+  'an aggregate',
+])
+
+/** Everything but the joins and the clauses that are merged. */
 function shapeReason(statement: Statement, root: Level, world: RoutingWorld): string | undefined {
   if (root.kind !== 'select') return root.kind === 'setop' ? root.notPlain : `${statement.verb}`
-  if (root.notPlain !== undefined) return root.notPlain
+  if (root.notPlain !== undefined && !mergedClauses.has(root.notPlain)) return root.notPlain
   if (statement.kind !== 'select' && statement.kind !== 'copy') return statement.verb
   if (root.children.length > 0 || root.hasDerived) return 'a subquery'
   if (root.hasFullJoin) return 'a FULL JOIN'
@@ -83,8 +94,8 @@ function joinReason(
   return undefined
 }
 
-/** Why not; undefined when the answers can be put behind each other. */
-export function notConcatenable(
+/** Why a row of the answer may need rows of several shards (clauses that are merged aside); undefined when none does. */
+export function notApart(
   statement: Statement,
   root: Level,
   places: Places,

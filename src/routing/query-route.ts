@@ -1,18 +1,11 @@
 /** Route of a statement with query levels over several shards: every table reference pinned to one shard, or refused. */
 import { engineError } from '../errors/engine-error.js'
 import type { Plan } from '../plan/plan.js'
-import {
-  allShards,
-  intersectShards,
-  oneShard,
-  type ShardId,
-  type ShardSet,
-} from '../sharding/shard-set.js'
+import { oneShard, type ShardId, type ShardSet } from '../sharding/shard-set.js'
 import type { ShardedTable } from '../sharding/sharded-table.js'
 import { volatileBuiltins } from '../sql/builtin-functions.js'
 import { harmlessVolatiles } from '../sql/describe-statement.js'
 import type { Level, Statement, Value } from '../sql/statement.js'
-import { notConcatenable } from './concatenate.js'
 import { localConstraints } from './constraints.js'
 import { foreignOperator, isForeign, isHarmlessForeign } from './effects.js'
 import { compileInsert } from './insert-pin.js'
@@ -21,7 +14,6 @@ import { type Run, shardsOfValue } from './key-value.js'
 import type { Names } from './names.js'
 import { compilePin, keyClass, type ShardsOf } from './pins.js'
 import {
-  concatenateFrom,
   pinAdvice,
   planOrRefuse,
   RelayPlans,
@@ -33,7 +25,11 @@ import {
   unsupported,
 } from './plans.js'
 import { type Places, type Resolved, resolveAll } from './resolve.js'
+import { compileSeveralReads } from './several-route.js'
 import type { RoutingWorld } from './world.js'
+import { conflictRefusal } from './write-conflict.js'
+import { isItself } from './write-move.js'
+import { compileReferenceWrite, compileWrite } from './write-route.js'
 
 /** Built-in functions that read whole tables by name, or belong to one server's sequences. */
 const tableReaders = /^(?:query|table|schema|database|cursor)_to_xml|^ts_stat$/
@@ -50,6 +46,8 @@ interface Parts {
   hasSystem: boolean
   /** Rows of INSERT over several shards have an error of their own. */
   insertTarget?: string
+  /** A reference table that is written. */
+  referenceTarget?: Resolved
 }
 
 type Sharded = Resolved & { place: { kind: 'sharded'; table: ShardedTable } }
@@ -94,14 +92,17 @@ function addTarget(
 ): Plan | undefined {
   if (level.kind === 'merge') return unsupported('MERGE', pinAdvice)
   if (target.place.kind === 'reference') {
-    return refuse(engineError('ROUTE_REFERENCE_WRITE', { table: target.use.name }))
+    parts.referenceTarget ??= target
+    return undefined
   }
   if (!isSharded(target)) return undefined
-  const refusal = constraintRefusal(level, target, world)
-  if (refusal) return refusal
   const { table } = target.place
-  for (const { column, value } of level.assigned ?? []) {
-    if (column === table.column) parts.checks.push(keyCheck(target, value, world))
+  const refusal = constraintRefusal(level, target, world) ?? conflictRefusal(level, target, table)
+  if (refusal) return refusal
+  for (const { column, value, from } of level.assigned ?? []) {
+    if (column === table.column && !isItself(level, from, column)) {
+      parts.checks.push(keyCheck(target, value, world))
+    }
   }
   if (level.kind !== 'insert') return undefined
   parts.insertTarget ??= target.use.name
@@ -153,7 +154,10 @@ function functionRefusal(
     names.find((call) => isForeign(call, world) && !isHarmlessForeign(call, world)) ??
     foreignOperator(statement, world)
   if (foreign) return unsupported(`${foreign.name}(), which may read any table,`, pinAdvice)
-  const sequence = names.find((call) => sequenceFunctions.has(call.name))
+  const bare = statement.kind === 'select' && !parts.hasReference && !parts.hasSystem
+  const sequence = names.find(
+    (call) => sequenceFunctions.has(call.name) && !(bare && call.name === 'nextval'),
+  )
   return sequence && unsupported(`function ${sequence.name}()`, pinAdvice)
 }
 
@@ -193,29 +197,12 @@ function compileSeveral(
   places: Places,
   role: Role,
   world: RoutingWorld,
-): (sets: readonly ShardSet[]) => Plan {
+): (sets: readonly ShardSet[], run: Run) => Plan {
   if (parts.insertTarget !== undefined) {
     const refused = refuse(engineError('ROUTE_INSERT_SPLIT', { table: parts.insertTarget }))
     return () => refused
   }
-  const reason = notConcatenable(statement, root, places, world)
-  if (reason !== undefined) {
-    const refused = unsupported(reason, pinAdvice)
-    return () => refused
-  }
-  const reasons = ['the shards answer one after the other']
-  return (sets) => {
-    const target = sets
-      .filter((_, index) => !parts.isNullable[index])
-      .reduce(intersectShards, allShards)
-    if (target.kind === 'all' || target.shards.length > 1) {
-      return concatenateFrom(target, role, reasons)
-    }
-    const [shard] = target.shards
-    return shard === undefined
-      ? relayNowhere(role, 'no shard can hold a matching row')
-      : relayTo(shard, role, 'the keys of the joined tables name one shard')
-  }
+  return compileSeveralReads({ statement, root, places, role, world }, parts.isNullable)
 }
 
 function collect(statement: Statement, places: Places, world: RoutingWorld): Parts | Plan {
@@ -245,6 +232,23 @@ function collect(statement: Statement, places: Places, world: RoutingWorld): Par
   return functionRefusal(statement, parts, world) ?? parts
 }
 
+/** On every shard, when nothing in it stands on some shards only. */
+function referenceWrite(
+  statement: Statement,
+  root: Level,
+  parts: Parts,
+  places: Places,
+  world: RoutingWorld,
+): (run: Run) => Plan {
+  const target = parts.referenceTarget!
+  if (parts.pins.length === 0 && !parts.hasSystem) {
+    const write = compileReferenceWrite(statement, root, target, places, world)
+    return (run) => planOrRefuse(() => write(run))
+  }
+  const refused = refuse(engineError('ROUTE_REFERENCE_WRITE', { table: target.use.name }))
+  return () => refused
+}
+
 /** Routes of a statement that reads or writes tables, for one search path. */
 export function compileQuery(
   statement: Statement,
@@ -256,6 +260,7 @@ export function compileQuery(
   const places = resolveAll(root, world, names)
   const parts = collect(statement, places, world)
   if ('how' in parts) return () => parts
+  if (parts.referenceTarget) return referenceWrite(statement, root, parts, places, world)
   if (parts.pins.length === 0) {
     const plan = unpinned(statement, parts, role)
     return () => plan
@@ -265,19 +270,20 @@ export function compileQuery(
   ])
   const nowhere = relayNowhere(role, 'no shard can hold a matching row')
   const severally = compileSeveral(statement, root, parts, places, role, world)
+  const write = compileWrite(statement, root, places, world)
   const { pins, checks } = parts
   const [only] = pins
   const finish = (run: Run, shard: ShardId): Plan => {
     for (const check of checks) {
       const refusal = check(run, shard)
-      if (refusal) return refusal
+      if (refusal) return write && root.kind === 'update' ? write(run) : refusal
     }
     return relays.to(shard)
   }
   const route = (run: Run): Plan => {
     const sets = pins.length === 1 ? [only!(run)] : pins.map((pin) => pin(run))
     const shard = commonShard(sets)
-    if (shard === several) return severally(sets)
+    if (shard === several) return write ? write(run) : severally(sets, run)
     return shard === undefined ? nowhere : finish(run, shard)
   }
   return (run) => planOrRefuse(() => route(run))

@@ -8,10 +8,14 @@ import type { Span } from './select.js'
 export interface ClauseTokens {
   /** With their aliases. */
   readonly targets: readonly Span[]
+  /** Token behind the last of them. */
+  readonly targetsEnd: number
   readonly distinctOn: readonly Span[]
   readonly group: readonly Span[]
   /** With ASC, USING, NULLS and their kin. */
   readonly sort: readonly Span[]
+  /** ORDER BY with all its keys. */
+  readonly sortSpan?: Span
   /** From the first of LIMIT, OFFSET and FETCH to the end of the last. */
   readonly limits?: Span
   /** Before this token a clause ORDER BY may be put, or its last key be followed by others. */
@@ -153,13 +157,17 @@ export function clauseTokens(sql: string, list: StatementTokens): ClauseTokens |
     if (!found || reader.word(found.at + 1) !== 'by') return []
     return reader.items({ first: found.at + 2, last: endOf(found) })
   }
+  const order = mark('order')
   const limit = mark('limit', 'offset', 'fetch')
   const limitsEnd = mark('for')?.at ?? reader.count
+  const targetsEnd = marks[0]?.at ?? reader.count
   return {
-    targets: reader.items({ first: distinct.next, last: marks[0]?.at ?? reader.count }),
+    targets: reader.items({ first: distinct.next, last: targetsEnd }),
+    targetsEnd,
     distinctOn: distinct.on,
     group: by(mark('group')),
-    sort: by(mark('order')),
+    sort: by(order),
+    ...(order ? { sortSpan: { first: order.at, last: endOf(order) } } : {}),
     ...(limit ? { limits: { first: limit.at, last: limitsEnd } } : {}),
     sortEnd: limit?.at ?? limitsEnd,
     count: reader.count,

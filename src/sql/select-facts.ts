@@ -1,11 +1,11 @@
 /** Reads the shape of a SELECT from its tree and its tokens; see select.ts. Undefined where the two do not fit together. */
 import { type ClauseTokens, clauseTokens, type StatementTokens } from './clause-tokens.js'
 import { contentsOf, keyOf, outputName, readExpression } from './expression.js'
+import { TokenKind } from './lexer.js'
 import type { FuncCall, Node, SelectStmt } from './parse.js'
 import { readValue, type SlotFinder } from './predicate.js'
 import type {
   AggregateFacts,
-  Contents,
   ItemFacts,
   LimitValue,
   SelectFacts,
@@ -42,7 +42,27 @@ function starOf(node: Node): { table?: string } | undefined {
   return names.length === 0 ? {} : { table: names.at(-1)! }
 }
 
-function aggregateOf(node: Node, contents: Contents): AggregateFacts | undefined {
+/** Where the brackets of a call stand, and what is behind them. */
+function bracketsOf(span: Span, { sql, tokens }: Source): { inside: Span; tail: Span } | undefined {
+  const symbol = (at: number): string => sql.slice(tokens.starts[at], tokens.ends[at])
+  let open = span.first
+  while (open < span.last && symbol(open) !== '(') open++
+  let depth = 0
+  for (let at = open; at < span.last; at++) {
+    if (tokens.kinds[at] !== TokenKind.symbol) continue
+    if (symbol(at) === '(') depth++
+    if (symbol(at) !== ')' || --depth > 0) continue
+    const first = symbol(open + 1).toLowerCase() === 'all' ? open + 2 : open + 1
+    return { inside: { first, last: at }, tail: { first: at + 1, last: span.last } }
+  }
+  return undefined
+}
+
+function aggregateOf(
+  node: Node,
+  { contents, span }: ItemFacts,
+  source: Source,
+): AggregateFacts | undefined {
   if (!contents.hasAggregate || !('FuncCall' in node)) return undefined
   const call: FuncCall = node.FuncCall
   const path = stringsOf(call.funcname)
@@ -52,7 +72,9 @@ function aggregateOf(node: Node, contents: Contents): AggregateFacts | undefined
   if (path.length > 1 && path[0] !== 'pg_catalog') return undefined
   if (contentsOf({ list: call.args, filter: call.agg_filter }).hasAggregate) return undefined
   const name = path.at(-1) ?? ''
-  return argument ? { name, argument: readExpression(argument) } : { name }
+  const brackets = bracketsOf(span, source)
+  if (!brackets) return undefined
+  return { name, ...brackets, ...(argument ? { argument: readExpression(argument) } : {}) }
 }
 
 const isWord = (sql: string, list: StatementTokens, at: number, word: string): boolean =>
@@ -69,7 +91,7 @@ function targetOf(node: Node, span: Span, source: Source): TargetFacts | undefin
   const own = { first: span.first, last }
   const item = itemOf(target.val, own, source)
   const star = starOf(target.val)
-  const aggregate = aggregateOf(target.val, item.contents)
+  const aggregate = aggregateOf(target.val, item, source)
   return {
     span: own,
     name: target.name ?? outputName(target.val),
@@ -220,6 +242,8 @@ export function readSelectFacts(
     ...(lists.group.length > 0 ? { group: lists.group } : {}),
     sort: lists.sort,
     ...(clauses.limits ? { limitSpan: clauses.limits } : {}),
+    targetsEnd: clauses.targetsEnd,
+    ...(clauses.sortSpan ? { sortSpan: clauses.sortSpan } : {}),
     sortEnd: clauses.sortEnd,
     count: clauses.count,
     ...(limit === undefined ? {} : { limit }),

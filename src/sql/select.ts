@@ -40,6 +40,9 @@ export interface AggregateFacts {
   readonly name: string
   /** Absent with count(*). */
   readonly argument?: Expression
+  /** Tokens of what stands in its brackets, and of FILTER (…), which may be none. */
+  readonly inside: Span
+  readonly tail: Span
 }
 
 export interface TargetFacts {
@@ -81,7 +84,13 @@ export interface SelectFacts {
   readonly group?: readonly ItemFacts[]
   readonly sort: readonly SortFacts[]
   readonly limitSpan?: Span
+  /** Token behind the last output column. */
+  readonly targetsEnd: number
+  /** ORDER BY with all its keys. */
+  readonly sortSpan?: Span
+  /** Before this token ORDER BY may be put, or its last key be followed by others. */
   readonly sortEnd: number
+  /** Tokens of the statement. */
   readonly count: number
   readonly limit?: LimitValue
   readonly offset?: LimitValue
