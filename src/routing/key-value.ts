@@ -275,18 +275,17 @@ function ofElements(array: BinaryArray, buffer: Buffer, placer: KeyPlacer, use: 
   return set
 }
 
-/** A value in the text form of the key type, for range bounds; undefined when it is not known. */
-export function boundText(
+/** A value as a bound of a range; undefined when it is not known. */
+export function boundOf(
   value: Value | undefined,
   placer: KeyPlacer,
   run: Run,
-): string | undefined {
+): string | Buffer | undefined {
   const { keyType } = placer.table
   if (!value || value.kind === 'null' || !familyHas(keyType, value.type)) return undefined
-  if (value.kind === 'parameter' && value.uses !== undefined && value.uses > 1) return undefined
-  return value.kind === 'slot'
-    ? boundLiteral(value, keyType, run)
-    : boundParameter(value.index, keyType, run)
+  if (value.kind === 'slot') return boundLiteral(value, keyType, run)
+  if ((value.uses ?? 1) > 1 && declaredType(value.index, run) === 0) return undefined
+  return boundParameter(value, keyType, run)
 }
 
 function boundLiteral(
@@ -299,11 +298,20 @@ function boundLiteral(
   return literalText(value, run)
 }
 
-function boundParameter(index: number, type: KeyType, run: Run): string | undefined {
+function boundParameter(
+  value: Value & { kind: 'parameter' },
+  type: KeyType,
+  run: Run,
+): string | Buffer | undefined {
   const { parameters } = run
+  const { index } = value
   if (!parameters || index >= parameters.count || parameters.isNull(index)) return undefined
   const declared = declaredType(index, run)
-  if (declared !== 0 && !families[type].oids.includes(declared)) return undefined
-  if (parameters.format(index) !== 0) return undefined
-  return parameters.buffer.toString('utf8', parameters.start(index), parameters.end(index))
+  if (!isKeyTyped(value, declared, type)) return undefined
+  const start = parameters.start(index)
+  const end = parameters.end(index)
+  if (parameters.format(index) === 0) return parameters.buffer.toString('utf8', start, end)
+  // Numeric takes other types' bytes for its own.
+  const isOwn = type !== 'numeric' || (declared === 1700 && value.type === undefined)
+  return isOwn ? Buffer.from(parameters.buffer.subarray(start, end)) : undefined
 }

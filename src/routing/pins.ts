@@ -17,7 +17,7 @@ import {
 import type { ColumnUse, Conjunct, Level, Predicate, Value } from '../sql/statement.js'
 import { type BoundColumn, bindColumn, sameColumn } from './columns.js'
 import { columnNamed, equalityOf } from './key-column.js'
-import { boundText, type Run, shardsOfArray, shardsOfNull, shardsOfValue } from './key-value.js'
+import { boundOf, type Run, shardsOfArray, shardsOfNull, shardsOfValue } from './key-value.js'
 import { trust } from './parameters.js'
 import type { Places } from './resolve.js'
 
@@ -224,8 +224,8 @@ class PinCompiler {
     const low = predicate.low && trust(predicate.low, this.#places)
     const high = predicate.high && trust(predicate.high, this.#places)
     return (run) => {
-      const from = boundText(low, placer, run)
-      const to = boundText(high, placer, run)
+      const from = boundOf(low, placer, run)
+      const to = boundOf(high, placer, run)
       try {
         return placer.ofRange(
           from === undefined ? undefined : { value: from, inclusive },

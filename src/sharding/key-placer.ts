@@ -34,7 +34,8 @@ export interface KeyPlacer {
 }
 
 export interface RangeBound {
-  readonly value: string
+  /** In text form, or the bytes of the binary form. */
+  readonly value: string | Buffer
   readonly inclusive: boolean
 }
 
@@ -79,6 +80,12 @@ function placeByHash(table: ShardedTable, placement: HashPlacement): Placing {
 function readString(reader: KeyReader, text: string): KeyValue {
   const bytes = Buffer.from(text)
   reader.readText(bytes, 0, bytes.length)
+  return reader.value()
+}
+
+function readBound(reader: KeyReader, { value }: RangeBound): KeyValue {
+  if (typeof value === 'string') return readString(reader, value)
+  reader.readBinary(value, 0, value.length)
   return reader.value()
 }
 
@@ -153,8 +160,8 @@ function boundedBy(
   const rest = fallback === undefined ? [] : [fallback]
   return (low, high) => {
     if (!ordersAsServer(table)) return allShards
-    const from = low && readString(own, low.value)
-    const to = high && readString(own, high.value)
+    const from = low && readBound(own, low)
+    const to = high && readBound(own, high)
     const startsBefore = (start: KeyValue): boolean =>
       to === undefined || own.compare(start, to) < (high!.inclusive ? 1 : 0)
     const endsBehind = (end: KeyValue): boolean => from === undefined || own.compare(from, end) < 0

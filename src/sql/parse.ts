@@ -22,6 +22,7 @@ export type {
   NullTest,
   RangeVar,
   SelectStmt,
+  SubLink,
   TransactionStmt,
   TypeName,
   UpdateStmt,

@@ -2,7 +2,17 @@
  * Conditions of a WHERE or ON → what they say of columns. Pure. What is not understood is `unknown`, never left out:
  * under AND it narrows nothing, under OR it widens to all.
  */
-import type { A_Const, A_Expr, BoolExpr, ColumnRef, Node, NullTest, TypeName } from './parse.js'
+import type {
+  A_Const,
+  A_Expr,
+  BoolExpr,
+  ColumnRef,
+  Node,
+  NullTest,
+  SelectStmt,
+  SubLink,
+  TypeName,
+} from './parse.js'
 import type { ColumnUse, Predicate, Value } from './statement.js'
 import { stringOf } from './tree.js'
 
@@ -66,9 +76,39 @@ function parameter(number: number, slots: SlotFinder): Value {
   return { kind: 'parameter', index: number - 1, ...(uses > 1 ? { uses } : {}) }
 }
 
-/** A literal or parameter, with casts; undefined for all else. */
+const selectKeys = new Set(['targetList', 'valuesLists', 'limitOption', 'op'])
+
+/** A SELECT or VALUES of plain expressions: nothing of it can take rows away or change them. */
+const isBare = (select: SelectStmt): boolean =>
+  Object.entries(select).every(
+    ([key, value]) =>
+      selectKeys.has(key) &&
+      (key !== 'op' || value === 'SETOP_NONE') &&
+      (key !== 'limitOption' || value === 'LIMIT_OPTION_DEFAULT'),
+  )
+
+/** A constant that left a subquery has a type there: a string is text, and a parameter whatever it was declared. */
+function settled(node: Node | undefined, slots: SlotFinder): Value | undefined {
+  const value = readValue(node, slots)
+  if (value?.kind !== 'slot') return value?.kind === 'null' ? value : undefined
+  return value.literal === 'string' && value.type === undefined ? { ...value, type: 'text' } : value
+}
+
+/** (SELECT constant) */
+function selectedConstant(node: Node, slots: SlotFinder): Value | undefined {
+  if (!('SubLink' in node) || node.SubLink.subLinkType !== 'EXPR_SUBLINK') return undefined
+  const { subselect } = node.SubLink
+  if (!subselect || !('SelectStmt' in subselect) || !isBare(subselect.SelectStmt)) return undefined
+  const { targetList, valuesLists } = subselect.SelectStmt
+  const [target, ...others] = targetList ?? []
+  if (!target || others.length > 0 || valuesLists || !('ResTarget' in target)) return undefined
+  return settled(target.ResTarget.val, slots)
+}
+
+/** A literal or parameter, with casts, or a subquery of one constant; undefined for all else. */
 export function readValue(node: Node | undefined, slots: SlotFinder): Value | undefined {
   if (!node) return undefined
+  if ('SubLink' in node) return selectedConstant(node, slots)
   if ('A_Const' in node) return constant(node.A_Const, slots)
   if ('ParamRef' in node) return parameter(node.ParamRef.number ?? 0, slots)
   if (!('TypeCast' in node)) return undefined
@@ -121,12 +161,21 @@ function equality(left: Node, right: Node, slots: SlotFinder): Predicate {
   return { op: 'and', parts: lefts.map((item, i) => equality(item, rights[i]!, slots)) }
 }
 
+/** (a, b) < (x, y): true of no row whose a lies on the wrong side of x. */
+function rowOrder(operator: string, left: Node, right: Node, slots: SlotFinder): Predicate {
+  const [first] = rowItems(left) ?? []
+  const [other] = rowItems(right) ?? []
+  if (!first || !other) return comparison(operator, left, right, slots)
+  if (rowItems(left)!.length !== rowItems(right)!.length) return unknown
+  return comparison(`${operator[0]}=`, first, other, slots)
+}
+
 function operation(expression: A_Expr, slots: SlotFinder): Predicate {
   const operator = operatorName(expression)
   const { lexpr, rexpr } = expression
   if (!lexpr || !rexpr) return unknown
   if (operator === '=') return equality(lexpr, rexpr, slots)
-  return operator in mirrored ? comparison(operator, lexpr, rexpr, slots) : unknown
+  return operator in mirrored ? rowOrder(operator, lexpr, rexpr, slots) : unknown
 }
 
 /** col IN (…), col = ANY (ARRAY[…]): NULLs in the list never match. */
@@ -220,6 +269,27 @@ function boolean(node: BoolExpr, slots: SlotFinder): Predicate {
   return { op: node.boolop === 'AND_EXPR' ? 'and' : 'or', parts }
 }
 
+/** col IN (VALUES (1), (2)), col = ANY (VALUES …) */
+function inValues(link: SubLink, slots: SlotFinder): Predicate {
+  const { subLinkType, testexpr, operName, subselect } = link
+  const names = (operName ?? []).map((name) => stringOf(name) ?? '')
+  const isEqual = names.length === 0 || (names.length === 1 && names[0] === '=')
+  if (subLinkType !== 'ANY_SUBLINK' || !testexpr || !isEqual) return unknown
+  if (!subselect || !('SelectStmt' in subselect) || !isBare(subselect.SelectStmt)) return unknown
+  const column = readColumn(testexpr)
+  const { valuesLists } = subselect.SelectStmt
+  if (!column || !valuesLists) return unknown
+  const values: Value[] = []
+  for (const row of valuesLists) {
+    const [item, ...others] = 'List' in row ? (row.List.items ?? []) : []
+    const value = others.length === 0 ? settled(item, slots) : undefined
+    if (!value) return unknown
+    if (value.kind !== 'null') values.push(value)
+  }
+  // One literal with a fraction makes all of them numeric, which integers are compared with by value all the same.
+  return values.length === 0 ? never : { op: 'equal', column, values }
+}
+
 function isFalse({ boolval, isnull }: A_Const): boolean {
   return isnull === true || (boolval !== undefined && !boolval.boolval)
 }
@@ -228,6 +298,7 @@ export function readPredicate(node: Node, slots: SlotFinder): Predicate {
   if ('A_Expr' in node) return expressionPredicate(node.A_Expr, slots)
   if ('BoolExpr' in node) return boolean(node.BoolExpr, slots)
   if ('NullTest' in node) return nullTest(node.NullTest)
+  if ('SubLink' in node) return inValues(node.SubLink, slots)
   if ('BooleanTest' in node && node.BooleanTest.booltesttype === 'IS_TRUE') {
     return node.BooleanTest.arg ? readPredicate(node.BooleanTest.arg, slots) : unknown
   }
