@@ -31,7 +31,7 @@ export const rooms = {
   advise: ['sql', 'plan', 'routing', 'sharding', 'catalog', 'base', 'errors'], // the only room that imports pgsql-ast-parser
   cluster: ['pg', 'server', 'net', 'topology', 'base', 'errors'],
   cli: ['config', 'topology', 'datum', 'base', 'errors'],
-  gather: ['pool', 'copy', 'plan', 'catalog', 'server', 'base', 'errors'],
+  gather: ['plan', 'sharding', 'server', 'wire', 'base', 'errors'], // of sharding the sets of a program; it is lent servers, and has no pool
   executor: [
     'gather',
     'pool',
@@ -57,6 +57,7 @@ export const rooms = {
   ],
   session: [
     'executor',
+    'gather',
     'pool',
     'copy',
     'sharding',

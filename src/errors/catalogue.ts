@@ -1,10 +1,12 @@
 /** Every error that pgshard can report: code → SQLSTATE, message, hint. Codes are never reused or changed. `docs/errors.md` is written from here. */
 import { authErrors } from './catalogue/auth.js'
 import { benchErrors } from './catalogue/bench.js'
+import { clientErrors } from './catalogue/client.js'
 import { clusterErrors } from './catalogue/cluster.js'
 import { configErrors } from './catalogue/config.js'
 import { connectErrors } from './catalogue/connect.js'
 import { copyErrors } from './catalogue/copy.js'
+import { gatherErrors } from './catalogue/gather.js'
 import { mergeErrors } from './catalogue/merge.js'
 import { poolErrors } from './catalogue/pool.js'
 import { pubsubErrors } from './catalogue/pubsub.js'
@@ -48,10 +50,12 @@ export const catalogue = {
   ...pubsubErrors,
   ...routingErrors,
   ...copyErrors,
+  ...gatherErrors,
   ...mergeErrors,
   ...replicationErrors,
   ...reshardErrors,
   ...benchErrors,
+  ...clientErrors,
   ...clusterErrors,
   ...setupErrors,
   ...twoPhaseErrors,

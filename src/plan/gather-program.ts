@@ -1,21 +1,39 @@
 /** What is copied to one PostgreSQL, and the statement that finishes there: routing writes it, `gather/` obeys. Plain data. */
 import type { ShardSet } from '../sharding/shard-set.js'
 
-export interface GatheredTable {
-  /** Name of the temporary table. */
+export interface GatheredColumn {
   readonly name: string
-  /** As it stands on the shards. */
-  readonly schema: string
-  readonly relation: string
-  readonly columns: readonly string[]
-  /** Pushed-down condition in terms of the table's own columns, as SQL; parameters keep their numbers. */
-  readonly filter?: string
-  /** Where its rows are read. */
-  readonly shards: ShardSet
+  /** Oid of the type beneath domains. */
+  readonly type: number
 }
 
+export interface GatheredTable {
+  readonly schema: string
+  /** Its name on the shards, and that of its temporary table. */
+  readonly name: string
+  /** In the order of the table; those that the statement may read. */
+  readonly columns: readonly GatheredColumn[]
+  /** Read without its children. */
+  readonly only: boolean
+  /** Condition in terms of its own columns, as SQL without parameters: other rows cannot matter. */
+  readonly filter?: string
+  /** Where its rows are read. Of a reference table: one that has them. */
+  readonly shards: ShardSet
+  /** Its primary key, where the statement may lean on it (GROUP BY). */
+  readonly primaryKey?: readonly string[]
+  /** It stands on one shard, which had better be the one that finishes. */
+  readonly livesOn?: number
+}
+
+/** A text to run, its tables' names without their schemas. */
 export interface GatherProgram {
   readonly tables: readonly GatheredTable[]
-  /** The client's statement with schema-qualified names spliced out. */
+  /** Tables that stand on every shard: read where the statement finishes, unless the transaction has written. */
+  readonly references: readonly GatheredTable[]
+  /** The client's statement with the schemas of `tables` blanked out. */
   readonly sql: string
+  /** The same when `references` are copied too. */
+  readonly sqlWithReferences: string
+  /** now() or its kin stand in it: in a transaction they would be those of another one. */
+  readonly usesClock: boolean
 }

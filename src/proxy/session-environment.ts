@@ -98,7 +98,9 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       statements: known.statements,
       poolerMode,
       crossShardWrites: crossShardWrites(from, entry, shardPools),
+      crossShardSerializable: settings.crossShardSerializable,
       commitTwoPhase: (writers) => from.twoPhase.commit(shardPools, writers),
+      gatherLimits: { maxRows: settings.gatherMaxRows, maxBytes: settings.gatherMaxBytes },
       limits: {
         queryTimeoutMs: settings.queryTimeoutMs,
         clientIdleTimeoutMs: settings.clientIdleTimeoutMs,

@@ -69,6 +69,8 @@ export async function startServing(options: ServingOptions): Promise<ServingProx
           sharding,
           catalog,
           assumeCleanFunctions: general().assumeCleanFunctions,
+          gathers: general().crossShardGather === 'on',
+          gatherFunctions: general().gatherFunctions,
           cacheSize: general().queryCacheLimit,
         })
         if (plugins.isEmpty) return planner

@@ -32,6 +32,10 @@ export interface QueryPlannerOptions {
   readonly catalog?: Catalog | undefined
   /** User functions that leave nothing behind and only read (`assume_clean_functions`). */
   readonly assumeCleanFunctions?: readonly string[]
+  /** Statements that need rows of several shards in one place may be finished on one server (`cross_shard_gather`). */
+  readonly gathers?: boolean
+  /** Functions that such a statement may call beyond PostgreSQL's own (`gather_functions`). */
+  readonly gatherFunctions?: readonly string[]
   /** standard_conforming_strings of the clients; another planner serves those that turned it off. */
   readonly standardConformingStrings?: boolean
   /** How many templates and how many texts are kept, each in two generations. */
@@ -101,6 +105,9 @@ class CachingPlanner implements QueryPlanner {
       map: makeShardMap(options.sharding),
       catalog: options.catalog,
       cleanFunctions: new Set(options.assumeCleanFunctions ?? []),
+      ...((options.gathers ?? true)
+        ? { gather: { functions: new Set(options.gatherFunctions ?? []) } }
+        : {}),
     }
     const size = options.cacheSize ?? 5000
     this.#reader = new QueryReader({ standard: this.#standard, templates: size })

@@ -6,4 +6,6 @@ export interface RoutingWorld {
   readonly map: ShardMap
   readonly catalog: Catalog | undefined
   readonly cleanFunctions: ReadonlySet<string>
+  /** Absent: `cross_shard_gather` is off. */
+  readonly gather?: { readonly functions: ReadonlySet<string> }
 }

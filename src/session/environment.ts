@@ -71,6 +71,8 @@ export interface DatabaseAccess {
   readonly pipelines?: Pipelines
   readonly poolerMode: 'transaction' | 'session' | 'statement'
   readonly crossShardWrites: 'two_phase' | 'best_effort' | 'error'
+  /** SERIALIZABLE over several shards: refused, or serializable on each of them only. */
+  readonly crossShardSerializable: 'error' | 'per_shard'
   /** Commits what several servers have written, as one: all or none (executor/two-phase.ts); gives the shards that will commit a little later. @throws the refusal, after rolling back everywhere */
   commitTwoPhase(
     parts: readonly {
@@ -79,6 +81,8 @@ export interface DatabaseAccess {
       readonly cannotPrepare: boolean
     }[],
   ): Promise<readonly number[]>
+  /** Most rows of several shards that are brought to one place for a statement. */
+  readonly gatherLimits: { readonly maxRows: number; readonly maxBytes: number }
   /** Milliseconds; Infinity is off. */
   readonly limits: {
     readonly queryTimeoutMs: number

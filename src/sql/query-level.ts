@@ -52,6 +52,8 @@ export function addRelation(level: Level, range: RangeVar, isTarget: boolean): n
     nullable: false,
     isTarget,
     renamesColumns: range.alias?.colnames !== undefined,
+    at: range.location ?? 0,
+    only: range.inh !== true,
   })
   return level.relations.length - 1
 }
