@@ -238,7 +238,11 @@ function textFor(
   const columns = facts.columns.filter(({ schema, name }) =>
     tables.some(({ relation }) => relation.schema === schema && relation.name === name),
   )
-  return blankQualifiers(sql, [...uses, ...columns], run.standard)
+  // bare, it would mean the CTE
+  const told = [...uses, ...columns].map((one) =>
+    facts.ctes.has(one.name) ? { ...one, becomes: 'pg_temp.' } : one,
+  )
+  return blankQualifiers(sql, told, run.standard)
 }
 
 function programOf(parts: Parts, run: Run): GatherProgram | string {

@@ -1,4 +1,7 @@
-/** Takes schemas away from names in a text, each character replaced by a blank, so that error positions stay what they were. */
+/**
+ * Takes schemas away from names in a text, each character replaced by a blank, so that error positions stay what they were;
+ * or puts another in their place.
+ */
 import type { QualifiedName } from './gather-facts.js'
 import { scanTokens, TokenKind, tokens } from './lexer.js'
 
@@ -53,7 +56,7 @@ export function blankQualifiers(
   for (const name of wanted) {
     const kept = keptFrom(sql, name)
     if (kept < 0) return undefined
-    text += sql.slice(from, name.at) + blanks(sql.slice(name.at, kept))
+    text += sql.slice(from, name.at) + (name.becomes ?? blanks(sql.slice(name.at, kept)))
     from = kept
   }
   return text + sql.slice(from)

@@ -22,6 +22,8 @@ export interface QualifiedName {
   readonly drop: number
   /** Nothing may follow the name: what does would make it the schema of another. */
   readonly isLast?: boolean
+  /** Stands in the place of what is dropped; absent: blanks. */
+  readonly becomes?: string
 }
 
 export interface GatherFacts {
@@ -39,9 +41,12 @@ export interface GatherFacts {
   readonly readsAll: boolean
   readonly groups: boolean
   readonly samples: boolean
+  /** Names of CTEs, anywhere. */
+  readonly ctes: ReadonlySet<string>
 }
 
 interface Growing {
+  ctes: Set<string>
   columns: QualifiedName[]
   names: Set<string>
   bare: Map<string, 'argument' | 'value'>
@@ -83,7 +88,9 @@ function noteArguments({ args = [] }: FuncCall, counts: Map<string, number>): vo
 
 function noteNode(tag: string, body: unknown, facts: Growing): void {
   if (tag === 'RangeTableSample') facts.samples = true
-  else if (tag === 'JoinExpr') {
+  else if (tag === 'CommonTableExpr') {
+    facts.ctes.add((body as { ctename?: string }).ctename ?? '')
+  } else if (tag === 'JoinExpr') {
     const { isNatural, usingClause } = body as { isNatural?: boolean; usingClause?: Node[] }
     if (isNatural) facts.readsAll = true
     for (const column of usingClause ?? []) facts.names.add(stringOf(column) ?? '')
@@ -101,6 +108,7 @@ function survey(node: Node, offsetOf: (byte: number) => number): Growing {
     readsAll: false,
     groups: false,
     samples: false,
+    ctes: new Set(),
   }
   const alone = new Map<string, number>()
   const passed = new Map<string, number>()
