@@ -107,7 +107,6 @@ function kindReason(statement: Statement): string | undefined {
     return statement.verb
   }
   if (statement.locks) return 'a locking clause'
-  if (!statement.isRead) return 'a statement that writes in WITH or by its functions'
   if (statement.systemColumn !== undefined) return `system column ${statement.systemColumn}`
   return undefined
 }
@@ -129,7 +128,8 @@ function whyNot(
     bad ??
     sameName(tables.values()) ??
     (typed === undefined ? undefined : `a cast to the row type "${typed}"`) ??
-    forbiddenCall(statement, world)
+    forbiddenCall(statement, world) ??
+    (statement.isRead ? undefined : 'a statement that writes')
   )
 }
 
