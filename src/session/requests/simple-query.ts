@@ -14,6 +14,7 @@ import type { SessionCore } from '../session-core.js'
 import { completedOf } from '../state/apply-effects.js'
 import type { HeldServer } from '../state/held-servers.js'
 import { lendNames } from '../state/lent-names.js'
+import { withSnapshots } from '../state/one-snapshot.js'
 import { errorOfOwnText, heardQuery } from '../state/startup-resets.js'
 import { afterRequest } from './after-request.js'
 import { parseFrame, syncFrame } from './batch.js'
@@ -27,8 +28,12 @@ import {
   refusal,
   requestRole,
   shardOf,
-  wayMissing,
 } from './request-route.js'
+import { runEverywhere } from './run-everywhere.js'
+import { runGather } from './run-gather.js'
+import { runMerge } from './run-merge.js'
+import { runSplit } from './run-split.js'
+import { SeveralRequest } from './several-request.js'
 import type { ShardedRequests } from './sharded-requests.js'
 
 /** Runs `text`; `frame` is its Query message, borrowed for the call. */
@@ -122,8 +127,21 @@ function runSharded(
 ): void {
   checkEncoding(core, frame.subarray(5))
   checkStrings(core, frame.subarray(5))
-  if (!only) return runString(core, sharded, query, frame)
-  if (sharded.runControl(only, query.text, frame)) return
+  if (only && sharded.runControl(only, query.text, frame)) return
+  const bytes = core.transaction.needsOneSnapshot ? Buffer.from(frame) : frame
+  withSnapshots(core, requestRole(core, query.statements), () => {
+    if (only) runByPlan(core, sharded, query, only, bytes)
+    else runString(core, sharded, query, bytes)
+  })
+}
+
+function runByPlan(
+  core: SessionCore,
+  sharded: ShardedRequests,
+  query: PlannedQuery,
+  only: PlannedStatement,
+  frame: Buffer,
+): void {
   const plan = only.route(undefined, core.routeContext())
   switch (plan.how) {
     case 'relay':
@@ -134,11 +152,14 @@ function runSharded(
       const scatter = () => sharded.scatter(only, plan, query.text)
       return only.isRead ? scatter() : runInTransaction(core, scatter)
     }
-    case 'merge':
     case 'gather':
+      return runGather(core, SeveralRequest.ofQuery(only, query.text), plan)
     case 'split':
+      return runSplit(core, SeveralRequest.ofQuery(only, query.text), plan)
     case 'everywhere':
-      throw wayMissing(plan)
+      return runEverywhere(core, SeveralRequest.ofQuery(only, query.text), plan)
+    case 'merge':
+      return runMerge(core, SeveralRequest.ofQuery(only, query.text), plan)
     case 'refuse':
       throw refusal(plan)
   }

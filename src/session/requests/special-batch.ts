@@ -5,6 +5,9 @@ import { openingFrame, scatterBatch } from './batch-answers.js'
 import type { Step } from './batch-steps.js'
 import { runInTransaction } from './implicit-transaction.js'
 import { wayMissing } from './request-route.js'
+import { runGather } from './run-gather.js'
+import { runMerge } from './run-merge.js'
+import { SeveralRequest } from './several-request.js'
 import type { ShardedRequests } from './sharded-requests.js'
 
 /** Anything but relay and refuse. May throw before anything was sent to the client. */
@@ -22,8 +25,10 @@ export function runSpecialBatch(
       const scatter = () => scatterSteps(sharded, steps, plan, statement)
       return statement.isRead ? scatter() : runInTransaction(core, scatter)
     }
-    case 'merge':
     case 'gather':
+      return runGather(core, SeveralRequest.ofBatch(steps), plan)
+    case 'merge':
+      return runMerge(core, SeveralRequest.ofBatch(steps), plan)
     case 'split':
     case 'everywhere':
     case 'relay':
