@@ -10,6 +10,7 @@ import {
   type ServerConnection,
   type ServerReceiver,
 } from '../server/server-connection.js'
+import { isFatal } from '../server/server-error.js'
 import { backend } from '../wire/tags.js'
 
 export interface FinishOutput {
@@ -32,8 +33,8 @@ export interface Finish {
   readonly executes: boolean
   /** What goes out before the first of the answer; `description` answers Describe of the statement. */
   opening(description: Buffer): Buffer
-  /** Called with the server's ErrorResponse; borrowed. Gives what is sent instead, if anything. */
-  failed(buffer: Buffer, start: number, end: number): Buffer | undefined
+  /** The statement has failed. Gives what is sent in the place of the server's ErrorResponse, if anything. */
+  failed(): Buffer | undefined
 }
 
 export interface Finished {
@@ -53,6 +54,7 @@ export class FinishReply implements ServerReceiver {
   #isDescribing: boolean
   #readiesLeft = 2
   #tag: string | undefined
+  #hasFailed = false
   #isPaused = false
 
   constructor(finish: Finish) {
@@ -87,7 +89,7 @@ export class FinishReply implements ServerReceiver {
 
   serverLost(error: EngineError): void {
     // behind the statement's own end nothing of it can be lost any more
-    if (this.#readiesLeft === 1) this.#done.resolve(this.#outcome())
+    if (this.#readiesLeft === 1 || this.#hasFailed) this.#done.resolve(this.#outcome())
     else this.#done.resolve({ lost: error })
   }
 
@@ -103,7 +105,7 @@ export class FinishReply implements ServerReceiver {
   }
 
   #outcome(): Finished {
-    return this.#tag === undefined ? {} : { tag: this.#tag }
+    return this.#tag === undefined || this.#hasFailed ? {} : { tag: this.#tag }
   }
 
   #answer(tag: number, buffer: Buffer, start: number, end: number): void {
@@ -147,7 +149,10 @@ export class FinishReply implements ServerReceiver {
 
   #failed(buffer: Buffer, start: number, end: number): void {
     const { output } = this.#finish
-    const own = this.#finish.failed(buffer, start, end)
+    // the end of that server is not the end of the client's session: what is told is that it was lost
+    if (isFatal(buffer, start, end)) return
+    this.#hasFailed = true
+    const own = this.#finish.failed()
     if (own) output.append(own)
     else output.forward(buffer, start, end)
   }

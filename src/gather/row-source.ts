@@ -4,7 +4,7 @@
  */
 import type { EngineError } from '../errors/engine-error.js'
 import type { ServerConnection, ServerReceiver } from '../server/server-connection.js'
-import { serverErrorOf } from '../server/server-error.js'
+import { isFatal, serverErrorOf } from '../server/server-error.js'
 import { backend, frontend } from '../wire/tags.js'
 import type { RowFormat } from './part-sql.js'
 
@@ -126,6 +126,8 @@ export class RowSource implements ServerReceiver {
       case backend.copyDone:
         return this.#copyEnded()
       case backend.errorResponse:
+        // the end of that server, which is not that of the client's session: it will be heard as lost
+        if (isFatal(buffer, start, end)) return
         return this.#sink.failed(serverErrorOf(buffer, start, end))
       case backend.parameterStatus:
         return this.#server.parameterStatus(buffer, start, end)

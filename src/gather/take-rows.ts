@@ -10,7 +10,7 @@ import {
   type ServerConnection,
   type ServerReceiver,
 } from '../server/server-connection.js'
-import { serverErrorOf } from '../server/server-error.js'
+import { isFatal, serverErrorOf } from '../server/server-error.js'
 import { FrameWriter } from '../wire/frame-writer.js'
 import { backend, frontend } from '../wire/tags.js'
 import type { RowFormat } from './part-sql.js'
@@ -161,6 +161,7 @@ class Taking implements RowSink, ServerReceiver {
       case backend.commandComplete:
         return this.#completed(readCString(buffer, start + 5, end).text)
       case backend.errorResponse:
+        if (isFatal(buffer, start, end)) return
         this.#isLoading = false
         return this.failed(inOurWords(serverErrorOf(buffer, start, end)))
       case backend.parameterStatus:

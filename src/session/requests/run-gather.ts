@@ -214,7 +214,7 @@ async function finish(core: SessionCore, request: SeveralRequest, site: Site): P
     isExtended: request.protocol === 'extended',
     executes: request.executes,
     opening: (description) => request.opening(description),
-    failed: (buffer, start) => failed(core, buffer, start),
+    failed: () => failed(core),
   })
   core.fanOut = reply
   const { tag, lost } = await reply.start()
@@ -226,7 +226,7 @@ async function finish(core: SessionCore, request: SeveralRequest, site: Site): P
 }
 
 /** Books of a statement whose error the finishing server has told. */
-function failed(core: SessionCore, _buffer: Buffer, _start: number): Buffer | undefined {
+function failed(core: SessionCore): Buffer | undefined {
   core.figures.errors++
   if (core.running) core.running.failed = true
   core.statements.dropUnconfirmed()
@@ -237,16 +237,15 @@ function failed(core: SessionCore, _buffer: Buffer, _start: number): Buffer | un
 
 /** Every server as it was before: no transaction of ours, no copies. */
 async function leave(core: SessionCore, { helds, finisher, isApart }: Site): Promise<void> {
-  const isOurs = !core.transaction.isExplicit
-  const ours = isOurs ? [...helds, ...(isApart ? [finisher] : [])] : isApart ? [finisher] : []
-  await Promise.all(ours.map((held) => rollBack(core, held)))
-  for (const held of helds) {
+  const apart = isApart ? [finisher] : []
+  await Promise.all(apart.map((held) => rollBack(core, held)))
+  if (!core.transaction.isExplicit) await Promise.all(helds.map((held) => rollBack(core, held)))
+  for (const held of [...helds, ...apart]) {
+    if (core.held.get(held.shard) !== held) continue
     if (held.server.closed) core.held.discard(held, 'connection lost')
+    else if (apart.includes(held)) core.held.release(held)
     else held.server.receiver = held.relay
   }
-  if (!isApart || core.held.get(finisher.shard) !== finisher) return
-  if (finisher.server.closed) core.held.discard(finisher, 'connection lost')
-  else core.held.release(finisher)
 }
 
 /** A cancel that comes late may still hit the first ROLLBACK. */
