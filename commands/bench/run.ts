@@ -44,9 +44,22 @@ export default class BenchRun extends BaseCommand {
     const options = command.runOptions(args.target, flags, say)
     const { runBench } = await import('../../src/bench/run-bench.js')
     using interrupt = this.interruptible('transactions')
+    const sweep = command.sweepOf(flags.sweep)
+    if (sweep) {
+      const results = []
+      for (const clients of sweep) {
+        if (interrupt.soft.aborted) break
+        const plan = { ...options.plan, clients }
+        results.push(await runBench({ ...options, plan }, { say, signal: interrupt.soft }))
+      }
+      for (const line of command.sweepText(results)) this.log(line)
+      process.exitCode = Math.max(0, ...results.map(({ exitCode }) => exitCode))
+      return { runs: results.map(command.resultJson) }
+    }
     const result = await runBench(options, { say, signal: interrupt.soft })
     for (const line of command.resultLines(result, options, this.config.version)) this.log(line)
     if (flags['json-file'] !== undefined) command.writeJson(flags['json-file'], result)
+    if (flags.junit !== undefined) command.writeJunit(flags.junit, result)
     process.exitCode = result.exitCode
     return command.resultJson(result)
   }

@@ -8,7 +8,8 @@ import { localEnvironment } from '../pg/local-environment.js'
 import { type Conninfo, isConninfo } from '../topology/conninfo.js'
 import { builtinScripts, findBuiltin, splitWeight } from './builtin-scripts.js'
 import type { InitOptions } from './init-tables.js'
-import { ownLines, pgbenchLines } from './report-text.js'
+import { junitXml } from './junit.js'
+import { ownLines, pgbenchLines, sweepLines } from './report-text.js'
 import type { BenchOptions, BenchResult } from './run-bench.js'
 import { type Protocol, protocols, type ScriptSource } from './run-plan.js'
 import { parseThreshold } from './threshold.js'
@@ -42,6 +43,7 @@ export interface RunFlags extends ConnectFlags {
   readonly 'verbose-errors': boolean
   readonly seed?: string | undefined
   readonly threshold?: readonly string[] | undefined
+  readonly sweep?: string | undefined
 }
 
 export interface InitFlags extends ConnectFlags {
@@ -134,6 +136,16 @@ function rateOf(text: string | undefined): number | undefined {
   return rate
 }
 
+/** Numbers of clients of --sweep, in the order given; undefined without it. */
+export function sweepOf(text: string | undefined): number[] | undefined {
+  if (text === undefined) return undefined
+  return text.split(',').map((word) => {
+    const clients = Number(word.trim())
+    if (/^\s*\d+\s*$/.test(word) && clients >= 1) return clients
+    throw usage(`invalid number of clients in --sweep: "${word}"`)
+  })
+}
+
 /** Options of a run. `warn` hears of password files that may not be used. */
 export function runOptions(
   target: string | undefined,
@@ -203,6 +215,16 @@ export function resultLines(result: BenchResult, options: BenchOptions, version:
   ]
 }
 
+/** The table of a sweep, and its failed thresholds. */
+export const sweepText = (results: readonly BenchResult[]): string[] => [
+  ...sweepLines(results.map(({ report }) => report)),
+  ...results.flatMap(({ report, thresholds }) =>
+    thresholds
+      .filter(({ ok }) => !ok)
+      .map(({ threshold }) => `threshold ${threshold}: FAILED with ${report.clients} clients`),
+  ),
+]
+
 /** What --json prints and --json-file holds. */
 export const resultJson = (result: BenchResult) => ({
   ...result.report,
@@ -210,9 +232,15 @@ export const resultJson = (result: BenchResult) => ({
   exit_code: result.exitCode,
 })
 
-export function writeJson(path: string, result: BenchResult): void {
+export const writeJson = (path: string, result: BenchResult): void =>
+  writeText(path, `${JSON.stringify(resultJson(result), null, 2)}\n`)
+
+export const writeJunit = (path: string, result: BenchResult): void =>
+  writeText(path, junitXml(result))
+
+function writeText(path: string, text: string): void {
   try {
-    writeFileSync(path, `${JSON.stringify(resultJson(result), null, 2)}\n`)
+    writeFileSync(path, text)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw engineError('FILE_MISSING', { path, reason }, { cause })

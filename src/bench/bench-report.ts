@@ -3,7 +3,14 @@ import { type ChiSquare, chiSquare } from './chi-square.js'
 import { LatencyHistogram, type Percentiles } from './latency-histogram.js'
 import { type BenchNode, nodesOf, type RunPlan } from './run-plan.js'
 import type { Script } from './script.js'
-import { failuresOf, type GroupStats, type SimpleStats, type TransactionStats } from './stats.js'
+import {
+  failuresOf,
+  type GroupStats,
+  type NodeStats,
+  type SecondStats,
+  type SimpleStats,
+  type TransactionStats,
+} from './stats.js'
 
 export interface Spread {
   readonly average: number
@@ -46,6 +53,14 @@ export interface NodeReport {
   readonly longest_gap_ms: number
 }
 
+/** One number a second of the run; the last second may be shorter. */
+export interface SecondsReport {
+  readonly tps: readonly number[]
+  readonly avg_ms: readonly number[]
+  readonly max_ms: readonly number[]
+  readonly errors: readonly number[]
+}
+
 export interface BenchReport {
   readonly server_version: string
   readonly transaction_type: string
@@ -80,6 +95,8 @@ export interface BenchReport {
   readonly aborted_clients: number
   readonly scripts: readonly ScriptReport[]
   readonly nodes: readonly NodeReport[]
+  /** Over all nodes, and by the name of each. */
+  readonly seconds: SecondsReport & { readonly nodes: Readonly<Record<string, SecondsReport>> }
   readonly chi_square: ChiSquare | null
   readonly seed: string
 }
@@ -176,6 +193,30 @@ function chiSquareOf(nodes: readonly NodeReport[]): ChiSquare | null {
   return found ?? null
 }
 
+function secondsReport(stats: readonly NodeStats[], elapsedMs: number): SecondsReport {
+  const rows = Array.from({ length: Math.ceil(elapsedMs / 1000) }, (_, i) => {
+    const own = stats.flatMap((node) => node.seconds[i] ?? [])
+    const sum = (read: (second: SecondStats) => number) =>
+      own.reduce((total, second) => total + read(second), 0)
+    const done = sum(({ done }) => done)
+    // a short last second is counted up to a whole one
+    const lengthS = Math.min(1, elapsedMs / 1000 - i)
+    return {
+      tps: done / lengthS,
+      avg: done === 0 ? 0 : sum(({ latencySumUs }) => latencySumUs) / done / 1000,
+      max: Math.max(0, ...own.map(({ latencyMaxUs }) => latencyMaxUs)) / 1000,
+      errors: sum(({ errors }) => errors),
+    }
+  })
+  const rounded = (value: number) => Math.round(value * 1000) / 1000
+  return {
+    tps: rows.map(({ tps }) => rounded(tps)),
+    avg_ms: rows.map(({ avg }) => rounded(avg)),
+    max_ms: rows.map(({ max }) => rounded(max)),
+    errors: rows.map(({ errors }) => errors),
+  }
+}
+
 export function makeReport(facts: RunFacts): BenchReport {
   const { plan, scripts, stats, elapsedMs } = facts
   const { total } = stats
@@ -219,6 +260,12 @@ export function makeReport(facts: RunFacts): BenchReport {
     aborted_clients: stats.abortedClients,
     scripts: scriptReports(facts),
     nodes: reports,
+    seconds: {
+      ...secondsReport(stats.nodes, elapsedMs),
+      nodes: Object.fromEntries(
+        nodes.map(({ name }, i) => [name, secondsReport([stats.nodes[i]!], elapsedMs)]),
+      ),
+    },
     chi_square: hasExpectedShares(plan) ? chiSquareOf(reports) : null,
     seed: plan.seed,
   }

@@ -15,6 +15,7 @@ import {
   type GroupStats,
   groupStats,
   noteDone,
+  noteError,
   type TransactionStats,
 } from './stats.js'
 
@@ -91,7 +92,10 @@ export class ClientGroup {
   begin(): { cancel(): void } | undefined {
     const startMs = this.clock.monotonicMs()
     this.#nextStartUs = startMs * 1000
-    for (const node of this.stats.nodes) node.lastDoneMs = startMs
+    for (const node of this.stats.nodes) {
+      node.startMs = startMs
+      node.lastDoneMs = startMs
+    }
     const { durationMs } = this.plan
     return durationMs === undefined ? undefined : this.clock.after(durationMs, () => this.stop())
   }
@@ -162,7 +166,7 @@ export class ClientGroup {
     const node = this.stats.nodes[connection.nodeIndex]!
     if (transaction.ending === 'done')
       noteDone(node, transaction.latencyUs, this.clock.monotonicMs())
-    else node.errors++
+    else noteError(node, this.clock.monotonicMs())
     if (this.plan.ratePerSec !== undefined) this.stats.lag.record(transaction.lagUs)
   }
 
@@ -181,6 +185,7 @@ export class ClientGroup {
   }
 
   noteAbort(connection: BenchConnection | undefined): void {
-    if (connection !== undefined) this.stats.nodes[connection.nodeIndex]!.errors++
+    if (connection !== undefined)
+      noteError(this.stats.nodes[connection.nodeIndex]!, this.clock.monotonicMs())
   }
 }

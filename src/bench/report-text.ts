@@ -116,7 +116,7 @@ const ms = (value: number): string => value.toFixed(value < 100 ? 3 : 1)
 const share = (value: number | null): string =>
   value === null ? '-' : `${(100 * value).toFixed(1)}%`
 
-const columns: readonly [string, (node: NodeReport) => string][] = [
+const nodeColumns: Columns<NodeReport> = [
   ['node', (node) => node.node],
   ['weight', (node) => String(node.weight)],
   ['expected', (node) => share(node.expected_share)],
@@ -132,10 +132,12 @@ const columns: readonly [string, (node: NodeReport) => string][] = [
   ['gap ms', (node) => node.longest_gap_ms.toFixed(0)],
 ]
 
-function nodeTable(nodes: readonly NodeReport[]): string[] {
+type Columns<T> = readonly [string, (row: T) => string][]
+
+function table<T>(columns: Columns<T>, values: readonly T[]): string[] {
   const rows = [
     columns.map(([title]) => title),
-    ...nodes.map((node) => columns.map(([, of]) => of(node))),
+    ...values.map((value) => columns.map(([, of]) => of(value))),
   ]
   const widths = columns.map((_, i) => Math.max(...rows.map((row) => (row[i] as string).length)))
   return rows.map((row) =>
@@ -145,6 +147,22 @@ function nodeTable(nodes: readonly NodeReport[]): string[] {
   )
 }
 
+const sweepColumns: Columns<BenchReport> = [
+  ['clients', (report) => String(report.clients)],
+  ['tps', (report) => report.tps.toFixed(1)],
+  ['avg', (report) => ms(report.latency_ms.average)],
+  ['p50', (report) => ms(report.latency_ms.p50)],
+  ['p95', (report) => ms(report.latency_ms.p95)],
+  ['p99', (report) => ms(report.latency_ms.p99)],
+  ['max', (report) => ms(report.latency_ms.max)],
+  ['failed', (report) => String(report.failed)],
+  ['aborted', (report) => String(report.aborted_clients)],
+]
+
+/** One row a run of a sweep; latencies in ms. */
+export const sweepLines = (reports: readonly BenchReport[]): string[] =>
+  table(sweepColumns, reports)
+
 /** What pgbench does not print: percentiles and nodes. */
 export function ownLines(report: BenchReport): string[] {
   if (report.processed === 0 && report.nodes.length < 2) return []
@@ -153,7 +171,7 @@ export function ownLines(report: BenchReport): string[] {
     '',
     `latency percentiles (ms): p50 ${ms(p50)}  p90 ${ms(p90)}  p95 ${ms(p95)}  p99 ${ms(p99)}  p99.9 ${ms(p999)}  max ${ms(max)}`,
     '',
-    ...nodeTable(report.nodes),
+    ...table(nodeColumns, report.nodes),
   ]
   const chi = report.chi_square
   if (chi !== null) {

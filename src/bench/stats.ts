@@ -27,6 +27,14 @@ export interface CommandStats {
   retries: number
 }
 
+/** What happened on a node in one second of the run. */
+export interface SecondStats {
+  done: number
+  errors: number
+  latencySumUs: number
+  latencyMaxUs: number
+}
+
 export interface NodeStats {
   connections: number
   connectFailures: number
@@ -38,6 +46,9 @@ export interface NodeStats {
   /** The longest time without a finished transaction. */
   longestGapMs: number
   lastDoneMs: number
+  startMs: number
+  /** By second since the start; a hole is a second in which nothing ended. */
+  readonly seconds: (SecondStats | undefined)[]
 }
 
 export interface GroupStats {
@@ -75,6 +86,8 @@ const nodeStats = (startMs: number): NodeStats => ({
   connectTime: new LatencyHistogram(),
   longestGapMs: 0,
   lastDoneMs: startMs,
+  startMs,
+  seconds: [],
 })
 
 /** Empty statistics for scripts with so many commands each, and so many nodes. */
@@ -121,6 +134,27 @@ function mergeTransactions(into: TransactionStats, from: TransactionStats): void
   mergeSimple(into.lagUs, from.lagUs)
 }
 
+const second = (): SecondStats => ({ done: 0, errors: 0, latencySumUs: 0, latencyMaxUs: 0 })
+
+/** Threads start within milliseconds of each other, so their seconds are one. */
+function mergeSeconds(into: NodeStats['seconds'], from: NodeStats['seconds']): void {
+  for (const [i, one] of from.entries()) {
+    if (one === undefined) continue
+    into[i] ??= second()
+    const sum = into[i]
+    sum.done += one.done
+    sum.errors += one.errors
+    sum.latencySumUs += one.latencySumUs
+    sum.latencyMaxUs = Math.max(sum.latencyMaxUs, one.latencyMaxUs)
+  }
+}
+
+function secondOf(node: NodeStats, nowMs: number): SecondStats {
+  const at = Math.max(0, Math.floor((nowMs - node.startMs) / 1000))
+  node.seconds[at] ??= second()
+  return node.seconds[at]
+}
+
 /** Adds `from` to `into`; both are of the same run. */
 export function mergeGroup(into: GroupStats, from: GroupStats): void {
   mergeTransactions(into.total, from.total)
@@ -142,6 +176,7 @@ export function mergeGroup(into: GroupStats, from: GroupStats): void {
     target.latency.merge(node.latency)
     target.connectTime.merge(node.connectTime)
     target.longestGapMs = Math.max(target.longestGapMs, node.longestGapMs)
+    mergeSeconds(target.seconds, node.seconds)
   }
   into.lag.merge(from.lag)
   into.connectUs += from.connectUs
@@ -152,7 +187,17 @@ export function mergeGroup(into: GroupStats, from: GroupStats): void {
 export function noteDone(node: NodeStats, latencyUs: number, nowMs: number): void {
   node.done++
   node.latency.record(latencyUs)
+  const now = secondOf(node, nowMs)
+  now.done++
+  now.latencySumUs += latencyUs
+  if (latencyUs > now.latencyMaxUs) now.latencyMaxUs = latencyUs
   const gapMs = nowMs - node.lastDoneMs
   if (gapMs > node.longestGapMs) node.longestGapMs = gapMs
   node.lastDoneMs = nowMs
+}
+
+/** Notes a failed transaction of a node, or a client that was aborted, at `nowMs`. */
+export function noteError(node: NodeStats, nowMs: number): void {
+  node.errors++
+  secondOf(node, nowMs).errors++
 }

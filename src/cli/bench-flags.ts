@@ -119,6 +119,15 @@ export const runFlags = {
     description: 'condition that must hold, as "p99<5ms"; exit code 3 when one does not',
     helpValue: 'CONDITION',
   }),
+  junit: Flags.string({
+    description: 'write the run and its thresholds there as JUnit XML',
+    helpValue: 'FILE',
+  }),
+  sweep: Flags.string({
+    description: 'run once for each of these numbers of clients, one after the other',
+    helpValue: 'NUM,...',
+    exclusive: ['client', 'json-file', 'junit'],
+  }),
   'json-file': Flags.string({ description: 'also write the JSON report there', helpValue: 'FILE' }),
   'show-script': Flags.string({
     description: 'print a built-in script and end',

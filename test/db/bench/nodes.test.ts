@@ -1,11 +1,16 @@
 /** Load over three nodes: initialised each on its own, shares by chance, weights, a node that is down, pgbench's report. */
 import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import type { BenchReport } from '../../../src/bench/bench-report.js'
 import { initTables } from '../../../src/bench/init-tables.js'
 import { ownLines, pgbenchLines } from '../../../src/bench/report-text.js'
 import { readConninfo } from '../../../src/pg/connect.js'
 import { benchRun } from '../../support/bench-run.js'
 import { freePort } from '../../support/free-port.js'
+import { runCli, runCliJson } from '../../support/run-cli.js'
 import { findTool, isMissing } from '../../support/tools.js'
 import { usePostgres } from '../../support/use-postgres.js'
 
@@ -242,5 +247,45 @@ describe.skipIf(isMissing('pgbench'))('the report', () => {
     expect(text).toMatch(
       /chi-square of connections: [\d.]+, 2 degrees of freedom, p = [\d.]+ \(too few/,
     )
+  })
+})
+
+describe('seconds, sweeps and comparisons', () => {
+  test('each second of a run adds up to its transactions, per node and over all', async () => {
+    const report = await runCliJson<BenchReport>([
+      ...['bench', '-n', '-S', '-c', '6', '-j', '2', '-T', '2', conninfo([0, 1, 2])],
+    ])
+    const { seconds } = report
+    const transactions = (tps: readonly number[]) =>
+      tps.reduce((sum, value, i) => sum + value * Math.min(1, report.elapsed_ms / 1000 - i), 0)
+    expect(transactions(seconds.tps)).toBeCloseTo(report.processed, -1)
+    for (const { node, transactions: count } of report.nodes) {
+      expect(transactions(seconds.nodes[node]?.tps ?? [])).toBeCloseTo(count, -1)
+    }
+    expect(Math.max(...seconds.max_ms)).toBeGreaterThanOrEqual(Math.max(...seconds.avg_ms))
+  })
+
+  test('--sweep runs once for each number of clients; --junit and compare read what was written', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'sweep-'))
+    const target = conninfo([0, 1, 2])
+    const sweep = await runCli([
+      ...['bench', '-n', '-S', '-t', '5', '--sweep', '1,3', '--threshold', 'tps>1e-6'],
+      ...['--threshold', 'p99<1us', target],
+    ])
+    expect(sweep.stdout.split('\n')[0]).toMatch(/^clients\s+tps\s+avg/)
+    expect(sweep.stdout).toMatch(/\n1\s+[\d.]+ [^\n]*\n3\s+[\d.]+/)
+    expect(sweep.stdout).toContain('threshold p99<1us: FAILED with 3 clients')
+    expect(sweep.code).toBe(3)
+    const [json, junit] = [join(folder, 'run.json'), join(folder, 'run.xml')]
+    const run = await runCli([
+      ...['bench', '-n', '-S', '-t', '5', '--json-file', json, '--junit', junit, target],
+    ])
+    expect(run.code).toBe(0)
+    expect(readFileSync(junit, 'utf8')).toContain('<testsuite name="pgshard bench" tests="1"')
+    const same = await runCli(['bench', 'compare', json, json, '--json'])
+    expect(JSON.parse(same.stdout)).toMatchObject({ is_different: false, differing_settings: [] })
+    expect(same.code).toBe(0)
+    const bad = await runCli(['bench', '--sweep', '4,x', target])
+    expect(bad.stderr).toContain('invalid number of clients')
   })
 })
