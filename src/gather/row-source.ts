@@ -188,7 +188,7 @@ export class RowSource implements ServerReceiver {
     }
     for (let at = start; at < end; ) {
       const next = frameEnd(buffer, at)
-      const tab = buffer.indexOf(TAB, at)
+      const tab = buffer.indexOf(TAB, at + FRAME_BYTES)
       const place = Number(buffer.toString('latin1', at + FRAME_BYTES, tab))
       if (place > this.#at) flush()
       while (place > this.#at) this.#endTable()
