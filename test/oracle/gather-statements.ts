@@ -193,7 +193,7 @@ export class StatementMaker {
       case 'int':
         return choose.pick([`${sql} + 1`, `coalesce(${sql}, -1)`, `abs(${sql} - 5)`, `${sql} % 3`])
       case 'num':
-        return choose.pick([`round(${sql}, 1)`, `${sql} * 2`, `coalesce(${sql}, 0)`])
+        return choose.pick([`round(${sql}, 1)`, `${sql} * 2`, `coalesce(${sql}, -7.77)`])
       case 'text':
       case 'code':
         return choose.pick([`upper(${sql})`, `${sql} || '!'`, `coalesce(${sql}, 'none')`])
@@ -348,7 +348,8 @@ export class StatementMaker {
 
   #setOperation(depth: number): Query {
     const choose = this.#choose
-    const types = choose.some(1, 3, () => choose.pick<Type>(['int', 'num', 'text']))
+    // of equal numerics that are written apart nobody says which one stays
+    const types = choose.some(1, 3, () => choose.pick<Type>(['int', 'date', 'text', 'code']))
     const word = choose.pick(['union', 'union all', 'intersect', 'except', 'except all'])
     const left = this.#plain(depth - 1, types)
     const right = this.#plain(depth - 1, types)

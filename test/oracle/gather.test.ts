@@ -12,6 +12,9 @@ import { useOracle } from './targets.js'
 const seed = Number(process.env['PGSHARD_SEED'] ?? bySize(20261130, Date.now() % 1_000_000_000))
 const count = Number(process.env['PGSHARD_STATEMENTS'] ?? bySize(160, 10_000))
 
+/** Where to begin, to look at one again. */
+const first = Number(process.env['PGSHARD_FIRST'] ?? 0)
+
 const schema = schemaOf('en-x-icu')
 
 interface Asked {
@@ -99,7 +102,7 @@ describe('reads that are finished over rows of several shards', () => {
     async () => {
       const { plain, sharded, served } = oracle()
       const tally = new Tally()
-      for (let at = 0; at < count; at++) {
+      for (let at = first; at < first + count; at++) {
         const one = made(at)
         const direct = await run(plain, one)
         tally.note(at, one, direct, await run(sharded, one))
