@@ -44,7 +44,7 @@ export interface Combine {
 export interface MergeProgram {
   /** What every shard is sent instead of the statement; parameters keep their numbers. */
   readonly sql: string
-  /** The client sees this many columns from the left; those behind them are hidden. */
+  /** The client sees this many columns from the left; those behind them are hidden. Below zero: it sees all. */
   readonly visible: number
   /** The order in which each shard's rows come, and in which they are merged. Empty: none. */
   readonly order: readonly SortKey[]

@@ -158,11 +158,16 @@ export class MergeColumns {
     const found = this.outputs.flatMap((output, at) => (output.name === name ? [at] : []))
     const [first] = found
     if (first === undefined) return undefined
-    const { expression } = this.outputs[first]!
-    if (!found.every((at) => this.#isSame(this.outputs[at]!.expression, expression))) {
+    if (!found.every((at) => this.#areEqual(this.outputs[first]!, this.outputs[at]!))) {
       throw new NotMergeable('ORDER BY an ambiguous name')
     }
     return first
+  }
+
+  #areEqual(a: Output, b: Output): boolean {
+    if (a === b || this.#isSame(a.expression, b.expression)) return true
+    const [left, right] = [a.target?.item, b.target?.item]
+    return left !== undefined && !left.contents.hasLiterals && left.key === right?.key
   }
 
   #equal(item: ItemFacts): number | undefined {

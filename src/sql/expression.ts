@@ -125,33 +125,63 @@ export function contentsOf(node: unknown): Contents {
 export const keyOf = (node: Node): string =>
   JSON.stringify(node, (name, value) => (name === 'location' ? undefined : value))
 
-/** The name that PostgreSQL gives to an output column without an alias; undefined where we do not know it. */
-export function outputName(node: Node): string | undefined {
-  const [tag, body] = tagOf(node)
-  const fields = body as Tagged & { fields?: Node[]; funcname?: Node[]; isGreatest?: boolean }
+/** A name and how much it is worth: one of a cast or CASE (1) gives way to a better one inside (2). */
+type Figured = readonly [name: string, strength: 0 | 1 | 2]
+
+const nameless: Figured = ['?column?', 0]
+
+const tagNames: Record<string, string> = {
+  CoalesceExpr: 'coalesce',
+  A_ArrayExpr: 'array',
+  RowExpr: 'row',
+  GroupingFunc: 'grouping',
+}
+
+/** Tags that PostgreSQL has no name for. */
+const withoutName = new Set(['A_Const', 'A_Expr', 'ParamRef', ...booleanTags])
+
+interface Named extends Tagged {
+  readonly fields?: Node[]
+  readonly funcname?: Node[]
+  readonly op?: string
+  readonly kind?: string
+  readonly defresult?: Node
+}
+
+/** `name`, unless the part has a better one. */
+function unlessNamed(part: Node | undefined, name: string): Figured | undefined {
+  const inner = part ? figure(part) : nameless
+  return inner && inner[1] < 2 ? [name, 1] : inner
+}
+
+function figureFields(tag: string, fields: Named): Figured | undefined {
   switch (tag) {
     case 'ColumnRef':
-      return stringsOf(fields.fields).at(-1)
+      return [stringsOf(fields.fields).at(-1) ?? '', 2]
     case 'FuncCall':
-      return stringsOf(fields.funcname).at(-1)
+      return [stringsOf(fields.funcname).at(-1) ?? '', 2]
+    case 'MinMaxExpr':
+      return [fields.op === 'IS_LEAST' ? 'least' : 'greatest', 2]
     case 'CollateClause':
-      return fields.arg && outputName(fields.arg)
-    case 'TypeCast': {
-      const inner = fields.arg && outputName(fields.arg)
-      return inner === undefined || inner === '?column?'
-        ? stringsOf(fields.typeName?.names).at(-1)
-        : inner
-    }
-    case 'CoalesceExpr':
-      return 'coalesce'
-    case 'A_Const':
-    case 'A_Expr':
-    case 'BoolExpr':
-    case 'NullTest':
-    case 'BooleanTest':
-    case 'ParamRef':
-      return '?column?'
+      return fields.arg && figure(fields.arg)
+    case 'TypeCast':
+      return unlessNamed(fields.arg, stringsOf(fields.typeName?.names).at(-1) ?? '')
+    case 'CaseExpr':
+      return unlessNamed(fields.defresult, 'case')
     default:
       return undefined
   }
 }
+
+/** @see FigureColnameInternal in PostgreSQL's parse_target.c */
+function figure(node: Node): Figured | undefined {
+  const [tag, body] = tagOf(node)
+  const fields = body as Named
+  if (fields.kind === 'AEXPR_NULLIF') return ['nullif', 2]
+  const name = tagNames[tag]
+  if (name !== undefined) return [name, 2]
+  return withoutName.has(tag) ? nameless : figureFields(tag, fields)
+}
+
+/** The name that PostgreSQL gives to an output column without an alias; undefined where we do not know it. */
+export const outputName = (node: Node): string | undefined => figure(node)?.[0]

@@ -20,6 +20,8 @@ export interface OracleSetup {
   /** TOML of the sharded tables of database `app`. */
   readonly sharding: string
   readonly searchPath: string
+  /** Further lines of [general] of the sharded proxy. */
+  readonly general?: readonly string[]
 }
 
 export interface Oracle {
@@ -55,7 +57,7 @@ export function useOracle(setup: OracleSetup): () => Oracle {
     const shardedSetup = {
       shards: names.map((database) => ({ ...address, database })),
       tables: setup.sharding,
-      general: ['cross_shard_writes = "two_phase"'],
+      general: ['cross_shard_writes = "two_phase"', ...(setup.general ?? [])],
     }
     const files = writeServeConfig(shardedSetup)
     const prepared = await runCli([

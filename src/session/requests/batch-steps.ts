@@ -80,6 +80,9 @@ function resolve(core: SessionCore, item: BatchItem): Step {
     case 'execute': {
       const portal = core.statements.portals.get(item.portal)
       if (!portal && core.held.size === 0) return noPortal(item.portal)
+      if (portal?.isSeveral) {
+        return { kind: 'error', error: engineError('SESSION_PORTAL_SHARDS') }
+      }
       const goesOn = portal?.hasRun === true
       if (portal) portal.hasRun = true
       return { kind: 'execute', item, statement: portal?.statement, goesOn }

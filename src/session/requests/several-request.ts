@@ -110,20 +110,20 @@ export class SeveralRequest {
   /**
    * What a server hears for `sql`, up to one ReadyForQuery. It answers a Query with RowDescription (where there are rows),
    * rows and CommandComplete; in the extended protocol ParseComplete and BindComplete come first, and NoData where there
-   * are no rows. `sql` names parameters by the client's numbers. `hidden`: columns behind the client's own.
+   * are no rows, and the last of all is missing where the client asks for no Execute. `sql` names parameters by the client's numbers. `hidden`: columns behind the client's own.
    */
-  framesFor(sql: string, hidden = 0): Buffer {
+  framesFor(sql: string, hidden = 0, types: readonly number[] = this.parameterTypes): Buffer {
     if (this.protocol === 'simple') return queryFrame(sql)
     const text = renumberParameters(sql)
     const all = Array.from({ length: this.parameters?.count ?? 0 }, (_, i) => i)
     // a text that names none of the client's parameters still must fit its Bind
     const kept = text.kept.filter((index) => index < all.length)
-    const types = kept.map((index) => this.parameterTypes[index] ?? 0)
+    const declared = kept.map((index) => types[index] ?? 0)
     return Buffer.concat([
-      parseFrame('', text.sql, types),
+      parseFrame('', text.sql, declared),
       this.#bindFrame(kept, hidden),
       namedFrame('describe', 'P', ''),
-      executeAll,
+      ...(this.executes ? [executeAll] : []),
       syncFrame,
     ])
   }
@@ -133,6 +133,12 @@ export class SeveralRequest {
     if (!this.describesStatement) return nothing
     const parse = parseFrame('', this.sql, this.parameterTypes)
     return Buffer.concat([parse, namedFrame('describe', 'S', '')])
+  }
+
+  /** Parse and Describe of the client's own text alone, up to a ReadyForQuery: for the types of its parameters. */
+  askingTypes(): Buffer {
+    const parse = parseFrame('', this.sql, this.parameterTypes)
+    return Buffer.concat([parse, namedFrame('describe', 'S', ''), syncFrame])
   }
 
   /** What the client hears before RowDescription and rows: `description` answers its Describe of the statement. */

@@ -18,10 +18,16 @@ export function runSpecialBatch(
   plan: Plan,
   statement: PlannedStatement,
 ): void {
+  for (const step of steps) {
+    const portal = step.kind === 'bind' && core.statements.portals.get(step.item.portal)
+    if (portal) portal.isSeveral = true
+  }
   switch (plan.how) {
     case 'copy':
       return copyBatch(core, sharded, steps, plan, statement)
     case 'concatenate': {
+      const isPortion = steps.some((step) => step.kind === 'execute' && step.item.maxRows > 0)
+      if (isPortion && statement.kind === 'select') return runPortion(core, steps, plan)
       const scatter = () => scatterSteps(sharded, steps, plan, statement)
       return statement.isRead ? scatter() : runInTransaction(core, scatter)
     }
@@ -35,6 +41,21 @@ export function runSpecialBatch(
     case 'refuse':
       throw wayMissing(plan)
   }
+}
+
+/** The first rows of several shards, whichever come first. */
+function runPortion(core: SessionCore, steps: readonly Step[], plan: Plan): void {
+  const request = SeveralRequest.ofBatch(steps)
+  const merge = {
+    sql: request.sql,
+    visible: -1,
+    order: [],
+    combine: [],
+    limit: null,
+    offset: 0n,
+    withTies: false,
+  }
+  runMerge(core, request, { ...plan, merge })
 }
 
 function copyBatch(

@@ -15,6 +15,8 @@ export interface ClientPortal {
   readonly statement: ClientStatement
   /** It was executed: what its statement does is done with its first rows. */
   hasRun: boolean
+  /** It ran on several servers, none of which knows it any more. */
+  isSeveral?: boolean
 }
 
 /** Finds a client's names by those on servers. */
