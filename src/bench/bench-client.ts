@@ -11,6 +11,7 @@ import { evaluate } from './evaluate.js'
 import type { Expression } from './expression-parser.js'
 import { keepResults } from './keep-results.js'
 import type { Command, SqlCommand } from './script.js'
+import { sleepAmount } from './sleep-amount.js'
 import { addSample } from './stats.js'
 import { isTrue, type Value } from './value.js'
 import { fillSql, Variables } from './variables.js'
@@ -72,22 +73,24 @@ export class BenchClient {
     const group = this.#group
     this.#scriptIndex = group.chooseScript()
     this.#hasWaited = false
-    const scheduledMs = await group.waitForTurn()
+    const scheduledMs = await this.#turn()
     if (scheduledMs === undefined) return true
     if (!(await this.#ensureConnection())) return false
     const begunMs = group.clock.monotonicMs()
     // a timer may fire a fraction of a millisecond early, which is no lag
     const fromMs = group.plan.ratePerSec === undefined ? begunMs : Math.min(scheduledMs, begunMs)
-    const { ending, tries } = await this.#tries()
+    const { ending, tries } = await this.#tries(fromMs)
     if (ending === 'interrupted') return true
     if (ending === 'aborted') return this.#abort()
-    group.noteTransaction(this.#connection as BenchConnection, this.#scriptIndex, {
+    group.noteTransaction(this.#connection as BenchConnection, {
+      client: this.id,
+      number: ++this.#done,
+      script: this.#scriptIndex,
       ending,
       tries,
       latencyUs: (group.clock.monotonicMs() - fromMs) * 1000,
       lagUs: (begunMs - fromMs) * 1000,
     })
-    this.#done++
     if (this.#connection?.isInTransaction) {
       group.log(
         `client ${this.id} aborted: end of script reached without completing the last transaction`,
@@ -100,7 +103,18 @@ export class BenchClient {
     return true
   }
 
-  async #tries(): Promise<{ ending: Ending; tries: number }> {
+  /** The time at which the transaction should begin; those that come too late by the latency limit are skipped. */
+  async #turn(): Promise<number | undefined> {
+    const group = this.#group
+    for (;;) {
+      const scheduledMs = await group.waitForTurn()
+      if (scheduledMs === undefined || !group.isTooLate(scheduledMs)) return scheduledMs
+      group.noteSkipped(this.id, ++this.#done, this.#scriptIndex, scheduledMs)
+      if (this.#isFinished()) return undefined
+    }
+  }
+
+  async #tries(fromMs: number): Promise<{ ending: Ending; tries: number }> {
     const { plan } = this.#group
     // A retry draws the same random numbers again.
     const remembered = this.#prng.clone()
@@ -110,7 +124,7 @@ export class BenchClient {
       if (!(await this.#rollback())) return { ending: 'aborted', tries }
       if (this.#group.isOver) return { ending: 'interrupted', tries }
       const command = this.#group.commandStats(this.#scriptIndex, this.#commandIndex)
-      if (plan.maxTries !== 0 && tries >= plan.maxTries) {
+      if ((plan.maxTries !== 0 && tries >= plan.maxTries) || this.#group.isLate(fromMs)) {
         command.failures++
         this.#sayFailed(tries, false)
         return { ending, tries }
@@ -247,22 +261,13 @@ export class BenchClient {
   }
 
   async #sleep(amount: string, unitUs: number): Promise<Ending | undefined> {
-    let text = amount
-    if (amount.startsWith(':')) {
-      const found = this.variables.text(amount.slice(1))
-      if (found === undefined) {
-        this.#group.log(`sleep: undefined variable "${amount.slice(1)}"`)
-        throw this.#failed('sleep', 'execution of meta-command failed')
-      }
-      text = found
-    }
-    const number = Number.parseInt(text, 10)
-    if (Number.isNaN(number)) {
-      this.#group.log(`sleep: invalid sleep time "${text}" for variable "${amount.slice(1)}"`)
+    const waitUs = sleepAmount(amount, unitUs, this.variables)
+    if (typeof waitUs === 'string') {
+      this.#group.log(waitUs)
       throw this.#failed('sleep', 'execution of meta-command failed')
     }
     this.#hasWaited = true
-    await this.#group.sleep((number * unitUs) / 1000)
+    await this.#group.sleep(waitUs / 1000)
     return this.#group.isOver ? 'interrupted' : undefined
   }
 

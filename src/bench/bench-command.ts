@@ -9,6 +9,7 @@ import { type Conninfo, isConninfo } from '../topology/conninfo.js'
 import { builtinScripts, findBuiltin, splitWeight } from './builtin-scripts.js'
 import type { InitOptions } from './init-tables.js'
 import { junitXml } from './junit.js'
+import { type LogFlags, logOf } from './log-options.js'
 import { ownLines, pgbenchLines, sweepLines } from './report-text.js'
 import type { BenchOptions, BenchResult } from './run-bench.js'
 import { type Protocol, protocols, type ScriptSource } from './run-plan.js'
@@ -21,7 +22,7 @@ export interface ConnectFlags {
   readonly dbname?: string | undefined
 }
 
-export interface RunFlags extends ConnectFlags {
+export interface RunFlags extends ConnectFlags, LogFlags {
   readonly builtin?: readonly string[] | undefined
   readonly file?: readonly string[] | undefined
   readonly 'skip-some-updates': boolean
@@ -36,7 +37,6 @@ export interface RunFlags extends ConnectFlags {
   readonly rate?: string | undefined
   readonly scale?: number | undefined
   readonly transactions?: number | undefined
-  readonly time?: number | undefined
   readonly 'no-vacuum': boolean
   readonly 'vacuum-all': boolean
   readonly 'max-tries': number
@@ -44,6 +44,9 @@ export interface RunFlags extends ConnectFlags {
   readonly seed?: string | undefined
   readonly threshold?: readonly string[] | undefined
   readonly sweep?: string | undefined
+  readonly 'latency-limit'?: string | undefined
+  readonly 'failures-detailed': boolean
+  readonly 'progress-timestamp': boolean
 }
 
 export interface InitFlags extends ConnectFlags {
@@ -136,6 +139,13 @@ function rateOf(text: string | undefined): number | undefined {
   return rate
 }
 
+function limitOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const limit = Number(text)
+  if (!(limit > 0) || !Number.isFinite(limit)) throw usage(`invalid latency limit: "${text}"`)
+  return limit
+}
+
 /** Numbers of clients of --sweep, in the order given; undefined without it. */
 export function sweepOf(text: string | undefined): number[] | undefined {
   if (text === undefined) return undefined
@@ -154,8 +164,12 @@ export function runOptions(
 ): BenchOptions {
   const { scripts, usesBuiltin } = scriptSources(flags)
   const protocol = protocols.find((known) => known === flags.protocol) as Protocol
-  if (flags['max-tries'] === 0 && flags.time === undefined)
-    throw usage('an unlimited number of transaction tries can only be used with -T')
+  const latencyLimitMs = limitOf(flags['latency-limit'])
+  if (flags['max-tries'] === 0 && flags.time === undefined && latencyLimitMs === undefined)
+    throw usage('an unlimited number of transaction tries can only be used with -L or -T')
+  if (flags['progress-timestamp'] && flags.progress === undefined)
+    throw usage('--progress-timestamp is allowed only under --progress')
+  const log = logOf(flags)
   const ratePerSec = rateOf(flags.rate)
   return {
     plan: {
@@ -170,11 +184,15 @@ export function runOptions(
       reportPerCommand: flags['report-per-command'],
       verboseErrors: flags['verbose-errors'],
       variables: definitions(flags.define),
+      failuresDetailed: flags['failures-detailed'],
       seed: seedOf(flags.seed),
+      ...(latencyLimitMs === undefined ? {} : { latencyLimitMs }),
+      ...(log === undefined ? {} : { log }),
       ...(flags.time === undefined ? {} : { durationMs: flags.time * 1000 }),
       ...(ratePerSec === undefined ? {} : { ratePerSec }),
     },
     usesBuiltin,
+    progressTimestamp: flags['progress-timestamp'],
     vacuum: flags['no-vacuum'] ? 'none' : flags['vacuum-all'] ? 'all' : 'default',
     thresholds: (flags.threshold ?? []).map(parseThreshold),
     ...(flags.scale === undefined ? {} : { scale: flags.scale }),
@@ -202,7 +220,10 @@ export function initOptions(
 /** The text report of a run. */
 export function resultLines(result: BenchResult, options: BenchOptions, version: string): string[] {
   const { report } = result
-  const isMeasured = options.progressMs !== undefined || options.plan.ratePerSec !== undefined
+  const { ratePerSec, latencyLimitMs } = options.plan
+  const isMeasured = [options.progressMs, ratePerSec, latencyLimitMs].some(
+    (one) => one !== undefined,
+  )
   return [
     `pgshard bench (${version}, server ${report.server_version})`,
     ...pgbenchLines(report, { isMeasured }),

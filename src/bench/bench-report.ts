@@ -23,6 +23,11 @@ export interface ScriptReport {
   readonly target_pct: number
   readonly transactions: number
   readonly failed: number
+  readonly serialization_failures: number
+  readonly deadlock_failures: number
+  readonly retried: number
+  readonly retries: number
+  readonly skipped: number
   readonly tps: number
   readonly latency_ms: Spread
   readonly commands?: readonly {
@@ -79,6 +84,13 @@ export interface BenchReport {
   readonly deadlock_failures: number
   readonly retried: number
   readonly retries: number
+  /** Failures are reported by kind. */
+  readonly failures_detailed: boolean
+  /** Not begun because the latency limit had passed. */
+  readonly skipped: number
+  readonly latency_limit_ms: number | null
+  /** Above the limit. */
+  readonly late: number
   readonly latency_ms: Spread & Percentiles
   /** As pgbench computes it without -P and -R: from the run's time. */
   readonly latency_from_time_ms: number
@@ -139,6 +151,11 @@ function scriptReports({ plan, scripts, stats, elapsedMs }: RunFacts): ScriptRep
       target_pct: weights === 0 ? 0 : (100 * script.weight) / weights,
       transactions: totalOf(own),
       failed: failuresOf(own),
+      serialization_failures: own.serializationFailures,
+      deadlock_failures: own.deadlockFailures,
+      retried: own.retried,
+      retries: own.retries,
+      skipped: own.skipped,
       tps: own.done / (elapsedMs / 1000),
       latency_ms: spreadMs(own.latencyUs),
       ...(plan.reportPerCommand ? { commands } : {}),
@@ -247,6 +264,10 @@ export function makeReport(facts: RunFacts): BenchReport {
     deadlock_failures: total.deadlockFailures,
     retried: total.retried,
     retries: total.retries,
+    failures_detailed: plan.failuresDetailed,
+    skipped: total.skipped,
+    latency_limit_ms: plan.latencyLimitMs ?? null,
+    late: stats.late,
     latency_ms: { ...spreadMs(total.latencyUs), ...latency.percentilesMs() },
     latency_from_time_ms: all === 0 ? 0 : (elapsedMs * plan.clients) / all,
     schedule_lag_ms:

@@ -18,6 +18,7 @@ import {
   noteError,
   type TransactionStats,
 } from './stats.js'
+import { type LoggedTransaction, TransactionLog } from './transaction-log.js'
 
 /** Seeds of a group, drawn from the run's seed. */
 export interface GroupSeeds {
@@ -27,6 +28,10 @@ export interface GroupSeeds {
   readonly throttle: bigint
   /** For the shuffles of load_balance_hosts=random. */
   readonly hosts: bigint
+  /** Number of its thread. */
+  readonly thread: number
+  /** For the lines of --log that are kept. */
+  readonly sample: bigint
 }
 
 export interface GroupTools {
@@ -37,12 +42,7 @@ export interface GroupTools {
   say(line: string): void
 }
 
-interface Transaction {
-  readonly ending: 'done' | 'serialization' | 'deadlock'
-  readonly tries: number
-  readonly latencyUs: number
-  readonly lagUs: number
-}
+type Transaction = LoggedTransaction & { readonly ending: 'done' | 'serialization' | 'deadlock' }
 
 export class ClientGroup {
   readonly plan: RunPlan
@@ -59,6 +59,7 @@ export class ClientGroup {
   readonly #throttle: Prng
   readonly #totalWeight: bigint
   readonly #stop = new AbortController()
+  readonly #transactionLog: TransactionLog | undefined
   #nextStartUs = 0
 
   constructor(plan: RunPlan, seeds: GroupSeeds, tools: GroupTools) {
@@ -86,6 +87,17 @@ export class ClientGroup {
     )
     this.#chooser = Prng.ofSeed(seeds.choose)
     this.#throttle = Prng.ofSeed(seeds.throttle)
+    this.#transactionLog =
+      plan.log &&
+      new TransactionLog({
+        plan: plan.log,
+        thread: seeds.thread,
+        seed: seeds.sample,
+        hasRate: plan.ratePerSec !== undefined,
+        hasRetries: plan.maxTries !== 1,
+        isDetailed: plan.failuresDetailed,
+        nowMs: epochMs(this.clock),
+      })
   }
 
   /** The clock of the run starts now; after the plan's duration it is over. */
@@ -98,6 +110,11 @@ export class ClientGroup {
     }
     const { durationMs } = this.plan
     return durationMs === undefined ? undefined : this.clock.after(durationMs, () => this.stop())
+  }
+
+  /** Everything was noted. */
+  end(): void {
+    this.#transactionLog?.close()
   }
 
   /** Clients finish the transaction that they are in. */
@@ -156,13 +173,32 @@ export class ClientGroup {
     return this.stats.commands[scriptIndex]![commandIndex]!
   }
 
-  noteTransaction(
-    connection: BenchConnection,
-    scriptIndex: number,
-    transaction: Transaction,
-  ): void {
+  /** Past the latency limit since `fromMs`. */
+  isLate(fromMs: number): boolean {
+    const { latencyLimitMs } = this.plan
+    return latencyLimitMs !== undefined && this.clock.monotonicMs() - fromMs > latencyLimitMs
+  }
+
+  /** A start of the schedule that the limit has overtaken before it began. */
+  isTooLate(scheduledMs: number): boolean {
+    return this.plan.ratePerSec !== undefined && this.isLate(scheduledMs)
+  }
+
+  noteSkipped(client: number, number: number, script: number, scheduledMs: number): void {
+    this.stats.total.skipped++
+    this.stats.scripts[script]!.skipped++
+    const lagUs = (this.clock.monotonicMs() - scheduledMs) * 1000
+    const ending = 'skipped'
+    this.#transactionLog?.note({ client, number, script, ending, latencyUs: 0, lagUs, tries: 0 })
+  }
+
+  noteTransaction(connection: BenchConnection, transaction: Transaction): void {
     this.#count(this.stats.total, transaction)
-    this.#count(this.stats.scripts[scriptIndex]!, transaction)
+    this.#count(this.stats.scripts[transaction.script]!, transaction)
+    this.#transactionLog?.note(transaction)
+    const { latencyLimitMs } = this.plan
+    if (latencyLimitMs !== undefined && transaction.latencyUs > latencyLimitMs * 1000)
+      this.stats.late++
     const node = this.stats.nodes[connection.nodeIndex]!
     if (transaction.ending === 'done')
       noteDone(node, transaction.latencyUs, this.clock.monotonicMs())
@@ -188,4 +224,10 @@ export class ClientGroup {
     if (connection !== undefined)
       noteError(this.stats.nodes[connection.nodeIndex]!, this.clock.monotonicMs())
   }
+}
+
+/** The time of day in steps as fine as the monotonic clock's. */
+function epochMs(clock: Clock): () => number {
+  const offsetMs = clock.nowMs() - clock.monotonicMs()
+  return () => offsetMs + clock.monotonicMs()
 }

@@ -32,11 +32,48 @@ function countLines(report: BenchReport): string[] {
   ]
 }
 
-function retryLines(report: BenchReport, total: number): string[] {
-  if (report.max_tries === 1) return []
+type Counted = Pick<
+  BenchReport,
+  'failed' | 'serialization_failures' | 'deadlock_failures' | 'retried' | 'retries' | 'skipped'
+>
+
+/** Failures, retries and skipped ones, of a run or of one of its scripts. */
+function outcomeLines(
+  report: BenchReport,
+  counted: Counted,
+  total: number,
+  prefix: string,
+): string[] {
+  const share = (what: string, count: number) =>
+    `${prefix}number of ${what}: ${count} (${pct(count, total)}%)`
   return [
-    `number of transactions retried: ${report.retried} (${pct(report.retried, total)}%)`,
-    `total number of retries: ${report.retries}`,
+    share('failed transactions', counted.failed),
+    ...(report.failures_detailed
+      ? [
+          share('serialization failures', counted.serialization_failures),
+          share('deadlock failures', counted.deadlock_failures),
+        ]
+      : []),
+    ...(report.max_tries === 1
+      ? []
+      : [
+          share('transactions retried', counted.retried),
+          `${prefix}total number of retries: ${counted.retries}`,
+        ]),
+  ]
+}
+
+const hasSkipped = (report: BenchReport): boolean =>
+  report.latency_limit_ms !== null && report.schedule_lag_ms !== null
+
+function limitLines(report: BenchReport, total: number): string[] {
+  const { latency_limit_ms: limit, late, processed, skipped } = report
+  if (limit === null) return []
+  return [
+    ...(hasSkipped(report)
+      ? [`number of transactions skipped: ${skipped} (${pct(skipped, total)}%)`]
+      : []),
+    `number of transactions above the ${limit.toFixed(1)} ms latency limit: ${late}/${processed} (${pct(late, processed)}%)`,
   ]
 }
 
@@ -89,8 +126,15 @@ function scriptLines(report: BenchReport, total: number): string[] {
       `SQL script ${i + 1}: ${script.name}`,
       ` - weight: ${script.weight} (targets ${script.target_pct.toFixed(1)}% of total)`,
       ` - ${script.transactions} transactions (${share.toFixed(1)}% of total, tps = ${script.tps.toFixed(6)})`,
-      ` - number of failed transactions: ${script.failed} (${pct(script.failed, script.transactions)}%)`,
-      ...(script.transactions > script.failed ? spreadLines(' - latency', script.latency_ms) : []),
+      ...outcomeLines(report, script, script.transactions, ' - '),
+      ...(hasSkipped(report) && script.transactions > 0
+        ? [
+            ` - number of transactions skipped: ${script.skipped} (${pct(script.skipped, script.transactions)}%)`,
+          ]
+        : []),
+      ...(script.transactions > script.failed + script.skipped
+        ? spreadLines(' - latency', script.latency_ms)
+        : []),
       ...commands,
     ]
   })
@@ -98,13 +142,13 @@ function scriptLines(report: BenchReport, total: number): string[] {
 
 /** The lines that pgbench prints. */
 export function pgbenchLines(report: BenchReport, style: ReportStyle): string[] {
-  const total = report.processed + report.failed
+  const total = report.processed + report.failed + report.skipped
   const head = [...headLines(report), ...countLines(report)]
-  if (total === 0) return [...head, `number of failed transactions: 0 (0.000%)`]
+  if (total === 0) return [...head, ...outcomeLines(report, report, total, '')]
   return [
     ...head,
-    `number of failed transactions: ${report.failed} (${pct(report.failed, total)}%)`,
-    ...retryLines(report, total),
+    ...outcomeLines(report, report, total, ''),
+    ...limitLines(report, total),
     ...latencyLines(report, style),
     ...lagLines(report),
     ...speedLines(report),

@@ -29,6 +29,8 @@ export interface BenchOptions {
   readonly vacuum: 'none' | 'default' | 'all'
   readonly scale?: number
   readonly progressMs?: number
+  /** Progress lines tell the time of day. */
+  readonly progressTimestamp: boolean
   readonly thresholds: readonly Threshold[]
 }
 
@@ -60,8 +62,8 @@ export function dealSeeds(plan: RunPlan): GroupSeeds[] {
     dealt += count
     const choose = base.nextUint64()
     const throttle = base.nextUint64()
-    base.nextUint64() // pgbench's sampling generator
-    return { clients: own, defaultSeed, choose, throttle }
+    const sample = base.nextUint64()
+    return { clients: own, defaultSeed, choose, throttle, sample, thread: i }
   })
   return groups.map((group) => ({ ...group, hosts: base.nextUint64() }))
 }
@@ -84,6 +86,7 @@ function sumTotals(groups: readonly RunningGroup[]): TransactionStats {
     sum.deadlockFailures += totals.deadlockFailures
     sum.retried += totals.retried
     sum.retries += totals.retries
+    sum.skipped += totals.skipped
     for (const name of ['latencyUs', 'lagUs'] as const) {
       sum[name].count += totals[name].count
       sum[name].sum += totals[name].sum
@@ -100,6 +103,7 @@ function progressLine(
   last: TransactionStats,
   elapsedMs: number,
   spanMs: number,
+  timestamp: string | undefined,
 ): string {
   const difference = {
     count: now.latencyUs.count - last.latencyUs.count,
@@ -112,19 +116,20 @@ function progressLine(
   const failed = failuresOf(now) - failuresOf(last)
   const lagMs =
     difference.count === 0 ? 0 : (now.lagUs.sum - last.lagUs.sum) / difference.count / 1000
-  const lag = plan.ratePerSec === undefined ? '' : `, lag ${lagMs.toFixed(3)} ms`
+  const skipped = plan.latencyLimitMs === undefined ? '' : `, ${now.skipped - last.skipped} skipped`
+  const lag = plan.ratePerSec === undefined ? '' : `, lag ${lagMs.toFixed(3)} ms${skipped}`
   const retries =
     plan.maxTries === 1
       ? ''
       : `, ${now.retried - last.retried} retried, ${now.retries - last.retries} retries`
-  return `progress: ${(elapsedMs / 1000).toFixed(1)} s, ${tps.toFixed(1)} tps, lat ${average.toFixed(3)} ms stddev ${stddev.toFixed(3)}, ${failed} failed${lag}${retries}`
+  return `progress: ${timestamp ?? (elapsedMs / 1000).toFixed(1)} s, ${tps.toFixed(1)} tps, lat ${average.toFixed(3)} ms stddev ${stddev.toFixed(3)}, ${failed} failed${lag}${retries}`
 }
 
 /** Prints a progress line every `everyMs` until the function that it returns is called. */
 function watch(
   plan: RunPlan,
   groups: readonly RunningGroup[],
-  everyMs: number | undefined,
+  { progressMs: everyMs, progressTimestamp: hasTimestamp }: BenchOptions,
   clock: Clock,
   say: (line: string) => void,
 ): () => void {
@@ -137,7 +142,8 @@ function watch(
   function tick(): void {
     const nowMs = clock.monotonicMs()
     const now = structuredClone(sumTotals(groups))
-    say(progressLine(plan, now, last, nowMs - startMs, nowMs - lastMs))
+    const timestamp = hasTimestamp ? (clock.nowMs() / 1000).toFixed(3) : undefined
+    say(progressLine(plan, now, last, nowMs - startMs, nowMs - lastMs, timestamp))
     last = now
     lastMs = nowMs
     // A timer may fire a moment early: the line of this moment is not due again then.
@@ -172,7 +178,7 @@ async function drive(
     await Promise.all(groups.map((group) => group.connect()))
     const startMs = clock.monotonicMs()
     if (signal?.aborted) stop()
-    const unwatch = watch(plan, groups, options.progressMs, clock, tools.say)
+    const unwatch = watch(plan, groups, options, clock, tools.say)
     const results = await Promise.all(groups.map((group) => group.run()))
     const elapsedMs = clock.monotonicMs() - startMs
     unwatch()

@@ -70,6 +70,7 @@ export function openGroup(plan: RunPlan, seeds: GroupSeeds, tools: GroupTools): 
       const timer = group.begin()
       const endings = await Promise.all(clients.map((client) => client.run()))
       timer?.cancel()
+      group.end()
       group.stats.abortedClients = endings.filter((isGood) => !isGood).length
       return group.stats
     },

@@ -10,6 +10,17 @@ export interface ScriptSource {
   readonly weight: number
 }
 
+/** What --log writes. */
+export interface LogPlan {
+  /** The file is named PREFIX.PID, and .N behind it for further threads. */
+  readonly prefix: string
+  readonly processId: number
+  /** Part of the transactions that is written. */
+  readonly samplingRate?: number
+  /** A line an interval instead. */
+  readonly aggregateMs?: number
+}
+
 export interface RunPlan {
   readonly conninfo: Conninfo
   readonly scripts: readonly ScriptSource[]
@@ -27,6 +38,11 @@ export interface RunPlan {
   readonly maxTries: number
   readonly reportPerCommand: boolean
   readonly verboseErrors: boolean
+  /** Slower transactions are counted; with a rate, those that begin too late are skipped. */
+  readonly latencyLimitMs?: number
+  /** Failures are reported by kind. */
+  readonly failuresDetailed: boolean
+  readonly log?: LogPlan
   /** Variables of -D. */
   readonly variables: Readonly<Record<string, string>>
   readonly scale: number

@@ -58,6 +58,8 @@ export interface GroupStats {
   readonly nodes: readonly NodeStats[]
   readonly lag: LatencyHistogram
   connectUs: number
+  /** Transactions above the latency limit. */
+  late: number
   abortedClients: number
 }
 
@@ -105,6 +107,7 @@ export function groupStats(
     nodes: Array.from({ length: nodeCount }, () => nodeStats(startMs)),
     lag: new LatencyHistogram(),
     connectUs: 0,
+    late: 0,
     abortedClients: 0,
   }
 }
@@ -180,6 +183,7 @@ export function mergeGroup(into: GroupStats, from: GroupStats): void {
   }
   into.lag.merge(from.lag)
   into.connectUs += from.connectUs
+  into.late += from.late
   into.abortedClients += from.abortedClients
 }
 

@@ -92,6 +92,29 @@ export const runFlags = {
     description: 'transactions a second to aim at; latency then counts from the planned start',
     helpValue: 'NUM',
   }),
+  'latency-limit': Flags.string({
+    char: 'L',
+    description: 'count transactions that take more than NUM ms; with a rate, skip late ones',
+    helpValue: 'NUM',
+  }),
+  log: Flags.boolean({ char: 'l', description: 'write each transaction to a log file' }),
+  'log-prefix': Flags.string({
+    description: 'beginning of the name of the log files (pgbench_log)',
+    helpValue: 'PREFIX',
+  }),
+  'sampling-rate': Flags.string({
+    description: 'part of the transactions to log, as 0.01',
+    helpValue: 'NUM',
+  }),
+  'aggregate-interval': Flags.integer({
+    description: 'log a line every NUM seconds instead of one a transaction',
+    min: 1,
+    helpValue: 'NUM',
+  }),
+  'failures-detailed': Flags.boolean({ description: 'report failures by kind' }),
+  'progress-timestamp': Flags.boolean({
+    description: 'progress lines with the seconds since the epoch',
+  }),
   transactions: Flags.integer({
     char: 't',
     description: 'transactions per client (10)',

@@ -43,11 +43,19 @@ export async function driveLoad(stage: Stage, proxy: ProxyProcess): Promise<void
     maxTries: 1,
     reportPerCommand: false,
     verboseErrors: false,
+    failuresDetailed: false,
     variables: {},
     seed: '42',
   }
   const { report } = await runBench(
-    { plan, usesBuiltin: false, vacuum: 'none', scale: 1, thresholds: [] },
+    {
+      plan,
+      usesBuiltin: false,
+      vacuum: 'none',
+      scale: 1,
+      thresholds: [],
+      progressTimestamp: false,
+    },
     { clock: stage.clock, say: (line) => stage.story.status(line), signal: stage.signal },
   )
   const { latency_ms: latency } = report

@@ -14,6 +14,9 @@ const defaults: RunFlags = {
   'vacuum-all': false,
   'max-tries': 1,
   'verbose-errors': false,
+  'failures-detailed': false,
+  'progress-timestamp': false,
+  log: false,
   seed: '1',
 }
 

@@ -1,0 +1,229 @@
+/** Options about limits, failures and logs: the same lines and the same log files, number by number, as pgbench 15 writes them. */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { runCli } from '../../support/run-cli.js'
+import { findTool, isMissing } from '../../support/tools.js'
+import { usePostgres } from '../../support/use-postgres.js'
+
+const postgres = usePostgres({ version: 15 })
+const pgbench = findTool('pgbench')
+const scripts = mkdtempSync(join(tmpdir(), 'bench-scripts-'))
+
+beforeAll(async () => {
+  writeFileSync(join(scripts, 'quick.sql'), 'select 1;\n')
+  writeFileSync(join(scripts, 'slow.sql'), 'select pg_sleep(0.03);\n')
+  writeFileSync(
+    join(scripts, 'clash.sql'),
+    'begin isolation level serializable;\nselect n from clash;\nselect pg_sleep(0.01);\nupdate clash set n = n + 1;\ncommit;\n',
+  )
+  await postgres().query('create table clash (n int)')
+  await postgres().query('insert into clash values (0)')
+})
+
+interface Ran {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+  /** Lines of each log file, by the order of threads. */
+  readonly logs: string[][]
+}
+
+function logsIn(folder: string): string[][] {
+  const names = readdirSync(folder).sort((a, b) => a.length - b.length || (a < b ? -1 : 1))
+  return names.map((name) => readFileSync(join(folder, name), 'utf8').trim().split('\n'))
+}
+
+/** With both programs in folders of their own. */
+async function both(args: readonly string[]): Promise<{ ours: Ran; theirs: Ran }> {
+  const { user, database, servers } = postgres()
+  const target = `host=${servers[0]!.host} port=${servers[0]!.port} user=${user} dbname=${database}`
+  const all = ['-n', ...args, target]
+  const [own, other] = [0, 1].map(() => mkdtempSync(join(tmpdir(), 'bench-log-'))) as [
+    string,
+    string,
+  ]
+  const ours = await runCli(['bench', ...all], { cwd: own })
+  const theirs = spawnSync(pgbench as string, all, { cwd: other, encoding: 'utf8' })
+  return {
+    ours: { ...ours, logs: logsIn(own) },
+    theirs: {
+      code: theirs.status,
+      stdout: theirs.stdout,
+      stderr: theirs.stderr,
+      logs: logsIn(other),
+    },
+  }
+}
+
+/** Every number becomes #, so that only the form is left. */
+const formOf = (line: string): string => line.replace(/\d+(?:\.\d+)?/g, '#')
+
+/** The lines that pgbench prints, without its version before them and ours behind them. */
+function reportOf(text: string): string[] {
+  const lines = text.split('\n')
+  const from = lines.findIndex((line) => line.startsWith('transaction type'))
+  const to = lines.findIndex((line, i) => i > from && line === '')
+  return lines.slice(from, to < 0 ? undefined : to).map(formOf)
+}
+
+const file = (name: string) => join(scripts, `${name}.sql`)
+
+describe.skipIf(isMissing('pgbench'))('options of pgbench', () => {
+  test.each<[string, string[]]>([
+    ['a latency limit', ['-f', file('quick'), '-f', file('slow'), '-t', '4', '-L', '10']],
+    [
+      'a latency limit with a rate',
+      ['-f', file('quick'), '-f', file('slow'), '-c', '2', '-T', '1', '-R', '200', '-L', '10'],
+    ],
+    [
+      'failures by kind',
+      ['-f', file('clash'), '-f', file('quick'), '-c', '4', '-t', '6', '--failures-detailed'],
+    ],
+    [
+      'failures by kind with retries',
+      [
+        '-f',
+        file('clash'),
+        '-f',
+        file('quick'),
+        '-c',
+        '4',
+        '-t',
+        '6',
+        '--failures-detailed',
+        '--max-tries',
+        '3',
+      ],
+    ],
+  ])('%s: the same lines', async (_, args) => {
+    const { ours, theirs } = await both(args)
+    expect(ours.code).toBe(theirs.code)
+    expect(reportOf(ours.stdout)).toEqual(reportOf(theirs.stdout))
+  })
+
+  test('counts what the limit skips and what is late', async () => {
+    const { ours } = await both(['-f', file('slow'), '-c', '1', '-T', '1', '-R', '100', '-L', '20'])
+    const skipped = Number(/skipped: (\d+)/.exec(ours.stdout)?.[1])
+    const [, late, done] = /latency limit: (\d+)\/(\d+)/.exec(ours.stdout) ?? []
+    // every 10 ms one that takes 30 ms: two of three can never begin in time
+    expect(skipped).toBeGreaterThan(30)
+    expect(late).toBe(done)
+  })
+
+  test.each<[string, string[]]>([
+    ['each transaction', ['-f', file('quick'), '-c', '3', '-j', '2', '-t', '4', '-l']],
+    [
+      'lag and retries',
+      ['-f', file('quick'), '-c', '2', '-t', '5', '-R', '500', '-l', '--max-tries', '2'],
+    ],
+    ['a prefix', ['-f', file('quick'), '-t', '2', '-l', '--log-prefix', 'mine']],
+  ])('log: %s', async (_, args) => {
+    const { ours, theirs } = await both(args)
+    expect(ours.logs.map((lines) => lines.map(formOf))).toEqual(
+      theirs.logs.map((lines) => lines.map(formOf)),
+    )
+    // client, its transactions from 1 on, and the script
+    const heads = (ran: Ran) =>
+      ran.logs.map((lines) =>
+        lines
+          .map((line) => line.split(' '))
+          .map(([client, number, , script]) => `${client} ${number} ${script}`)
+          .sort(),
+      )
+    expect(heads(ours)).toEqual(heads(theirs))
+    const [, , , , seconds, micros] = ours.logs[0]![0]!.split(' ').map(Number) as number[]
+    expect(Math.abs(Date.now() / 1000 - (seconds as number))).toBeLessThan(120)
+    expect(micros).toBeLessThan(1_000_000)
+  })
+
+  test('log: what was skipped and what failed', async () => {
+    const skipping = await both(['-f', file('slow'), '-T', '1', '-R', '100', '-L', '20', '-l'])
+    for (const { logs } of [skipping.ours, skipping.theirs])
+      expect(logs[0]?.find((line) => line.includes('skipped'))).toMatch(
+        /^0 \d+ skipped 0 \d+ \d+ \d+$/,
+      )
+    const failing = await both([
+      '-f',
+      file('clash'),
+      '-c',
+      '4',
+      '-t',
+      '6',
+      '-l',
+      '--failures-detailed',
+    ])
+    for (const { logs } of [failing.ours, failing.theirs])
+      expect(logs[0]?.find((line) => line.includes('serialization'))).toMatch(
+        /^\d \d serialization 0 \d+ \d+$/,
+      )
+  })
+
+  test('log: whole intervals, which add up to no more than the run', async () => {
+    const { ours, theirs } = await both([
+      '-f',
+      file('quick'),
+      '-T',
+      '3',
+      '-l',
+      '--aggregate-interval',
+      '1',
+    ])
+    for (const { logs, stdout } of [ours, theirs]) {
+      const rows = logs[0]!.map((line) => line.split(' ').map(Number))
+      expect(rows.map((row) => row.length)).toEqual(rows.map(() => 15))
+      expect(rows.length).toBeGreaterThanOrEqual(2)
+      const counted = rows.reduce((sum, row) => sum + (row[1] as number), 0)
+      const processed = Number(/actually processed: (\d+)/.exec(stdout)?.[1])
+      expect(counted).toBeGreaterThan(processed / 3)
+      expect(counted).toBeLessThanOrEqual(processed)
+      for (const [, count, sum, squares, min, max] of rows as number[][]) {
+        const mean = (sum as number) / (count as number)
+        expect(mean).toBeGreaterThanOrEqual(min as number)
+        expect(mean).toBeLessThanOrEqual(max as number)
+        expect(squares as number).toBeGreaterThanOrEqual(mean * mean)
+      }
+    }
+  })
+
+  test('log: a part of the transactions', async () => {
+    const { ours } = await both(['-f', file('quick'), '-t', '2000', '-l', '--sampling-rate', '0.2'])
+    expect(ours.logs[0]!.length).toBeGreaterThan(300)
+    expect(ours.logs[0]!.length).toBeLessThan(500)
+  })
+
+  test.each<[string[], RegExp]>([
+    [['--log-prefix', 'x'], /--log-prefix is allowed only when logging/],
+    [['-l', '--sampling-rate', '2'], /invalid sampling rate/],
+    [
+      ['-l', '--sampling-rate', '0.1', '--aggregate-interval', '1'],
+      /cannot be used at the same time/,
+    ],
+    [['-l', '-T', '3', '--aggregate-interval', '2'], /must be a multiple of aggregation interval/],
+    [['-L', '0'], /invalid latency limit/],
+    [['--max-tries', '0'], /can only be used with/],
+    [['--progress-timestamp'], /allowed only under --progress/],
+  ])('%j is refused, as pgbench does', async (args, message) => {
+    const { ours, theirs } = await both(['-f', file('quick'), ...args])
+    expect(ours.stderr).toMatch(message)
+    expect([ours.code, theirs.code]).toEqual([1, 1])
+  })
+
+  test('progress with the time of day', async () => {
+    const { ours, theirs } = await both([
+      '-f',
+      file('quick'),
+      '-T',
+      '2',
+      '-P',
+      '1',
+      '--progress-timestamp',
+    ])
+    for (const { stderr } of [ours, theirs]) {
+      const seconds = Number(/progress: (\d+\.\d{3}) s, /.exec(stderr)?.[1])
+      expect(Math.abs(Date.now() / 1000 - seconds)).toBeLessThan(60)
+    }
+  })
+})
