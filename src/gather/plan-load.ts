@@ -4,6 +4,7 @@ import { quoteLiteral, rawSettingText, type Settings } from '../server/settings.
 import { listShards } from '../sharding/shard-set.js'
 import {
   addKey,
+  analyze,
   copyIn,
   copyOut,
   copyOutTogether,
@@ -59,15 +60,22 @@ function sourceSql(copies: readonly string[], isText: boolean, { snapshot }: Sit
   return [`SAVEPOINT ${SAVEPOINT}`, ...exact, ...copies, ...undo].join('; ')
 }
 
-/** The client's own values again; DEFAULT is what its session began with. */
-function restoreText(settings: Settings): string[] {
-  return [...exactText.keys()].map((name) => {
-    const value = settings.values.get(name)
-    const raw = value === undefined ? undefined : rawSettingText(value)
-    const sql = raw === undefined ? (value ?? 'DEFAULT') : quoteLiteral(raw)
-    return `SET LOCAL ${name} TO ${sql}`
-  })
+/** The client's own value again; DEFAULT is what its session began with. */
+function restore(name: string, settings: Settings): string {
+  const value = settings.values.get(name)
+  const raw = value === undefined ? undefined : rawSettingText(value)
+  const sql = raw === undefined ? (value ?? 'DEFAULT') : quoteLiteral(raw)
+  return `SET LOCAL ${name} TO ${sql}`
 }
+
+const restoreText = (settings: Settings): string[] =>
+  [...exactText.keys()].map((name) => restore(name, settings))
+
+const SAMPLE = 'default_statistics_target'
+
+/** Statistics of the copies, from a sample that costs little: what matters is how many rows there are. */
+export const analyzeSql = (tables: readonly GatheredTable[], settings: Settings): string =>
+  [`SET LOCAL ${SAMPLE} TO 20`, ...tables.map(analyze), restore(SAMPLE, settings)].join('; ')
 
 interface Sent {
   readonly table: GatheredTable

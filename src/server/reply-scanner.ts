@@ -23,10 +23,12 @@ export interface ReplyReceiver {
   readonly wholeRows?: boolean
 }
 
+const nothing = Buffer.alloc(0)
+
 export class ReplyScanner {
   receiver: ReplyReceiver
   #rowBytesLeft = 0
-  #pending: Buffer = Buffer.alloc(0)
+  #pending: Buffer = nothing
   #used = 0
 
   constructor(receiver: ReplyReceiver) {
@@ -110,20 +112,27 @@ export class ReplyScanner {
     const tag = this.#pending[0] as number
     const total = frameLength(this.#pending, 0, MAX_BODY_BYTES) + 1
     if (isRow(tag) && !this.receiver.wholeRows) {
-      this.receiver.rows(this.#pending, 0, this.#used)
-      this.#rowBytesLeft = total - this.#used
-      this.#used = 0
+      const used = this.#used
+      this.receiver.rows(this.#giveAway(), 0, used)
+      this.#rowBytesLeft = total - used
       return this.#passRow(chunk, at)
     }
     const take = Math.min(total - this.#used, chunk.length - at)
     this.#keep(chunk, at, at + take)
     at += take
     if (this.#used < total) return at
-    this.#used = 0
-    if (isRow(tag)) this.receiver.rows(this.#pending, 0, total)
-    else this.receiver.frame(tag, this.#pending, 0, total)
-    if (this.#pending.length > 65_536) this.#pending = Buffer.alloc(0)
+    const whole = this.#giveAway()
+    if (isRow(tag)) this.receiver.rows(whole, 0, total)
+    else this.receiver.frame(tag, whole, 0, total)
     return at
+  }
+
+  /** A write may go on referring to what was handed out, and nobody tells: its memory is not used again. */
+  #giveAway(): Buffer {
+    const whole = this.#pending
+    this.#pending = nothing
+    this.#used = 0
+    return whole
   }
 
   #keep(chunk: Buffer, from: number, end: number): void {

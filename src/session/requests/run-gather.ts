@@ -4,8 +4,7 @@
  */
 import { type EngineError, engineError, toEngineError } from '../../errors/engine-error.js'
 import { FinishReply } from '../../gather/finish.js'
-import { analyze } from '../../gather/part-sql.js'
-import { planLoad } from '../../gather/plan-load.js'
+import { analyzeSql, planLoad } from '../../gather/plan-load.js'
 import { type Taken, takeRows } from '../../gather/take-rows.js'
 import type { GatheredTable, GatherProgram } from '../../plan/gather-program.js'
 import type { Plan } from '../../plan/plan.js'
@@ -70,7 +69,7 @@ async function gather(
     await Promise.all(site.helds.map((held) => prepare(core, held)))
     if (site.isApart) await prepareApart(core, site.finisher)
     const taken = await take(core, site)
-    await analyzeLarge(site, taken)
+    await analyzeLarge(core, site, taken)
     await finish(core, request, site)
   } finally {
     if (!core.held.isClosed) await leave(core, site)
@@ -192,9 +191,13 @@ async function take(core: SessionCore, site: Site): Promise<Taken> {
   return taken
 }
 
-async function analyzeLarge({ finisher, tables }: Site, { rows }: Taken): Promise<void> {
+async function analyzeLarge(
+  core: SessionCore,
+  { finisher, tables }: Site,
+  { rows }: Taken,
+): Promise<void> {
   if (rows < ANALYZE_ROWS) return
-  await finisher.server.query(tables.map(analyze).join('; '))
+  await finisher.server.query(analyzeSql(tables, core.transaction.effective))
 }
 
 /** Where the statement stood in its text, so that positions of errors are the client's. */

@@ -118,6 +118,27 @@ describe('what a gathered read sees', () => {
   })
 })
 
+describe('many rows', () => {
+  it('every byte comes through sockets that are full', async () => {
+    const { served, everywhere } = rig()
+    await everywhere(
+      `insert into wide select i, repeat(i::text, 8) from generate_series(1, 40000) i`,
+    )
+    const [own] = await rig().onShard(0, 'select sum(hashtextextended(v, 3)) as h from wide')
+    await withClient(served, async (client) => {
+      for (const begin of ['rollback', 'rollback', 'rollback', 'begin']) {
+        await client.query(begin)
+        const { rows } = await client.query(
+          `select count(distinct w.v)::int as n, sum(hashtextextended(w.v, 3)) as h, min(p.k)::int as k
+           from wide w left join purse p on p.id = w.k + 100000`,
+        )
+        expect(rows).toEqual([{ n: 40_000, h: String(3n * BigInt(own!['h'] as string)), k: null }])
+        await client.query('rollback')
+      }
+    })
+  })
+})
+
 describe('the protocol of a gathered read', () => {
   it('D123: one RowDescription, rows, one CommandComplete, one ReadyForQuery, in both protocols', async () => {
     const sql = 'select count(distinct id)::int from purse where amount > $1'

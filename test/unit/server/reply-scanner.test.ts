@@ -81,6 +81,22 @@ describe('reply scanner', () => {
     expect(passed).toBe(60_000)
   })
 
+  it('does not use the memory of a row again that came in two reads: a write may still refer to it', () => {
+    const lent: Buffer[] = []
+    const scanner = new ReplyScanner({
+      wholeRows: true,
+      rows: (buffer, start, end) => lent.push(buffer.subarray(start, end)),
+      frame: () => undefined,
+      endOfRead: () => undefined,
+    })
+    const rows = ['first', 'other'].map((text) => bytesOf([{ tag: 0x44, body: Buffer.from(text) }]))
+    for (const row of rows) {
+      scanner.push(Buffer.from(row.subarray(0, 7)))
+      scanner.push(Buffer.from(row.subarray(7)))
+    }
+    expect(lent).toEqual(rows)
+  })
+
   it('refuses a length below four', () => {
     const scanner = new ReplyScanner({
       rows: () => undefined,
