@@ -272,6 +272,24 @@ function programOf(parts: Parts, run: Run): GatherProgram | string {
 
 const reasons = ['the rows are copied to one server, where the statement finishes']
 
+/** Offline nobody knows the columns: the way is told, and cannot be gone. */
+function compileTold(places: Places, role: Role, world: RoutingWorld): (run: Run) => Plan {
+  const pins: ShardsOf[] = []
+  for (const [level, resolved] of places) {
+    for (const [relation, one] of resolved.entries()) {
+      if (one.place.kind === 'reference') continue
+      pins.push(pinOf(level, relation, one, places, world))
+    }
+  }
+  return (run) => {
+    if (readGatherFacts(run.sql.slice(run.start, run.end))?.samples !== false) {
+      return unsupported('TABLESAMPLE', pinAdvice)
+    }
+    const target = pins.map((pin) => pin(run)).reduce(uniteShards, noShard)
+    return { how: 'gather', target, role, reasons }
+  }
+}
+
 /**
  * Routes of a statement by gathering, when its keys do not name one shard. `reason` is why nothing simpler answers it, for
  * the refusal.
@@ -294,11 +312,7 @@ export function compileGather(
     const refused = unsupported(why, pinAdvice)
     return () => refused
   }
-  // offline nobody knows the columns: the way is told, and cannot be gone
-  if (!world.catalog) {
-    const told: Plan = { how: 'gather', target: allShards, role, reasons }
-    return () => told
-  }
+  if (!world.catalog) return compileTold(places, role, world)
   const isReference = ({ uses }: Table) => uses[0]!.resolved.place.kind === 'reference'
   const parts: Parts = {
     root,

@@ -41,9 +41,6 @@ export function runGather(core: SessionCore, request: SeveralRequest, plan: Plan
   if (request.rowLimit > 0) throw engineError('SESSION_PORTAL_SHARDS')
   const { transaction } = core
   const shards = listShards(plan.target, core.access.planner.shardCount)
-  if (transaction.needsOneSnapshot && shards.length > 1) {
-    throw engineError('SESSION_SNAPSHOT_SHARDS')
-  }
   checkShards(core, shards, false)
   if (transaction.isExplicit && program.usesClock) throw engineError('GATHER_CLOCK')
   gather(core, request, plan, program).catch((error) => {

@@ -26,6 +26,7 @@ describe('what a gathered read sees', () => {
   it.each([
     ['outside a transaction', undefined],
     ['inside a READ COMMITTED transaction', 'begin'],
+    ['inside a REPEATABLE READ transaction', 'begin isolation level repeatable read'],
   ])('D5: sums stay the same %s while a writer moves amounts', async (_, begin) => {
     const { served } = rig()
     let isOver = false
