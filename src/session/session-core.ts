@@ -46,7 +46,8 @@ export class SessionCore {
   readonly nextShard: () => number
   #sawFatal = false
   readonly #changed = new Map<string, string>()
-  fanOut: FanOut | undefined
+  /** What hands on the answer of several servers: it waits for the client to read. */
+  fanOut: Pick<FanOut, 'clientDrained'> | undefined
   /** Runs the waiting request once more from its beginning; set while it waits for a server. */
   again: (() => void) | undefined
   cancelled = false

@@ -78,8 +78,8 @@ export const sessionErrors = {
   },
   SESSION_SNAPSHOT_SHARDS: {
     sqlstate: '0A000',
-    message: 'a transaction at REPEATABLE READ or above stays on the shard of its first statement',
-    hint: 'use READ COMMITTED, or keep the statements of the transaction on one sharding key',
+    message: 'a SERIALIZABLE transaction stays on the shard of its first statement',
+    hint: 'use REPEATABLE READ, keep its statements on one sharding key, or set cross_shard_serializable = "per_shard"',
   },
   SESSION_WRITES_SHARDS: {
     sqlstate: '0A000',
@@ -105,6 +105,22 @@ export const sessionErrors = {
     sqlstate: '0A000',
     message: 'a portal over several shards cannot be read in portions',
     hint: 'fetch all rows at once (fetch size 0), or pin the statement to one shard',
+  },
+  WRITE_RETURNING_SIZE: {
+    sqlstate: '54000',
+    message: 'RETURNING of a write on several shards gives more than {limit} bytes',
+    hint: 'write without RETURNING and read the rows afterwards, or write fewer rows at once',
+  },
+  WRITE_COUNTS_DIFFER: {
+    sqlstate: 'XX000',
+    message:
+      'shard {shard} changed {count} rows of a reference table, and shard {first} {expected}',
+    hint: 'nothing has changed; the copies of the table differ: compare them on the shards and mend the one that is wrong',
+  },
+  WRITE_PARTLY_DONE: {
+    sqlstate: '55000',
+    message: '{verb} failed on shard {shard} and cannot be undone on the others: {reason}',
+    hint: 'mend the cause and run it again on the shards that lack it, each with /* pgshard_shard: N */ before it',
   },
   SESSION_FUNCTION_CALL: {
     sqlstate: '0A000',

@@ -1,5 +1,6 @@
 /** A batch up to its Sync that goes to several shards, cut so that each part speaks of one statement and one portal. */
 import { engineError } from '../../errors/engine-error.js'
+import { isNeutral } from '../state/apply-effects.js'
 import type { BatchItem } from './batch.js'
 import type { Step } from './batch-steps.js'
 
@@ -9,6 +10,10 @@ export function isOfSeveral(steps: readonly Step[]): boolean {
   for (const step of steps) if (step.kind === 'bind') binds++
   return binds > 1
 }
+
+/** A server that runs the step takes no snapshot for it: transactions, savepoints, settings. */
+export const looksAtNothing = ({ statement }: Step): boolean =>
+  statement === undefined || statement.planned.statements.every(isNeutral)
 
 /** Parts in order. @throws SESSION_SEVERAL_SHARDS_IN_REQUEST when a portal is executed apart from its Bind */
 export function unitsOf(items: readonly BatchItem[]): BatchItem[][] {

@@ -14,6 +14,7 @@ import { refuseChannels } from '../listen/listening-channels.js'
 import type { SessionCore } from '../session-core.js'
 import type { ClientStatement } from '../state/client-statements.js'
 import type { HeldServer } from '../state/held-servers.js'
+import { withSnapshots } from '../state/one-snapshot.js'
 import { type BatchItem, syncFrame, textParameters } from './batch.js'
 import { isPlain, localFrame, takesData } from './batch-answers.js'
 import { BatchBuilder } from './batch-builder.js'
@@ -24,7 +25,7 @@ import {
   resolveBatch,
   type Step,
 } from './batch-steps.js'
-import { isOfSeveral, unitsOf } from './batch-units.js'
+import { isOfSeveral, looksAtNothing, unitsOf } from './batch-units.js'
 import { runScript } from './implicit-transaction.js'
 import { answerLocally, canAnswerLocally } from './local-answer.js'
 import {
@@ -138,12 +139,18 @@ export class ExtendedQuery {
       if (steps.length === 0 && !this.#bound) return end === 'sync' ? core.complete() : undefined
       if (!this.#bound && this.#runLocally(steps, end)) return
       this.#gathered = items
-      this.#route(steps, end)
+      if (!core.transaction.needsOneSnapshot || steps.every(looksAtNothing)) this.#route(steps, end)
+      else withSnapshots(core, this.#roleOf(steps), () => this.#route(steps, end))
       if (core.held.isWaiting && !core.script && !this.#bound && !this.#answered)
         core.again = this.#again(items, end)
     } catch (error) {
       this.#refuse(error as EngineError, end)
     }
+  }
+
+  #roleOf(steps: readonly Step[]): 'primary' | 'any' {
+    const planned = steps.flatMap((step) => step.statement?.planned.statements ?? [])
+    return requestRole(this.#core, planned)
   }
 
   /** Runs a batch from its beginning. */

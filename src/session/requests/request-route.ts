@@ -4,6 +4,7 @@ import type { ErrorCode } from '../../errors/catalogue.js'
 import { EngineError, engineError } from '../../errors/engine-error.js'
 import type { Plan, PlannedStatement } from '../../plan/plan.js'
 import type { SessionCore } from '../session-core.js'
+import { staysOnOneShard } from '../state/one-snapshot.js'
 
 /** A plan that refuses, as the error for the client. */
 export function refusal(plan: Plan): EngineError {
@@ -84,14 +85,26 @@ export function requestRole(
   return statements.every((statement) => statement.isRead) ? 'any' : 'primary'
 }
 
+/** The transaction needs one snapshot from here on, so that all shards must take theirs. */
+function setsLevel({ transaction }: SessionCore, { effects }: PlannedStatement): boolean {
+  const { transaction: shape, settings = [] } = effects
+  if (shape?.kind === 'begin') return transaction.levelOf(shape.isolation) !== 'statement'
+  return settings.some(
+    (one) =>
+      (one.kind === 'transaction' && one.isolation !== undefined) ||
+      ('name' in one && /^(?:default_)?transaction_isolation$/i.test(one.name)),
+  )
+}
+
 /** True when one shard can run all of them, and no other takes part in what they begin, end or set. */
 export function areForOneShard(
-  { held }: SessionCore,
+  core: SessionCore,
   statements: readonly PlannedStatement[],
   plans: readonly Plan[],
 ): boolean {
+  const { held } = core
   const shapes = statements.some(({ effects }) => effects.transaction || effects.settings)
-  if (shapes && held.size > 1) return false
+  if (shapes && (held.size > 1 || statements.some((one) => setsLevel(core, one)))) return false
   let shard = shapes ? held.first?.shard : undefined
   for (const { anyShard, target } of plans) {
     const own = target.kind === 'some' ? target.shards[0] : 0
@@ -131,6 +144,9 @@ export function shardOf(core: SessionCore, plans: readonly Plan[]): number {
 export function checkShards(core: SessionCore, shards: readonly number[], writes: boolean): void {
   for (const shard of shards) checkTransaction(core, shard, writes)
   const [first, second] = shards
+  if (second !== undefined && core.transaction.isExplicit && staysOnOneShard(core)) {
+    throw engineError('SESSION_SNAPSHOT_SHARDS')
+  }
   if (!writes || first === undefined || second === undefined) return
   if (core.access.crossShardWrites === 'error') {
     throw engineError('SESSION_WRITES_SHARDS', { first, second })
@@ -144,7 +160,7 @@ export function checkTransaction(core: SessionCore, shard: number, writes: boole
   if (!transaction.isExplicit) return
   const others = held.all().filter((one) => one.joined && one.shard !== shard)
   if (others.length === 0) return
-  if (transaction.needsOneSnapshot && others.some((one) => one.worked || one.wrote)) {
+  if (staysOnOneShard(core) && others.some((one) => one.worked || one.wrote)) {
     throw engineError('SESSION_SNAPSHOT_SHARDS')
   }
   const wrote = others.find((one) => one.wrote)

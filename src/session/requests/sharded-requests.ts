@@ -292,9 +292,6 @@ export class ShardedRequests {
   scatter(statement: PlannedStatement, plan: Plan, text: string, request?: ScatterRequest): void {
     const core = this.#core
     const shards = listShards(plan.target, core.access.planner.shardCount)
-    if (core.transaction.needsOneSnapshot && shards.length > 1) {
-      throw engineError('SESSION_SNAPSHOT_SHARDS')
-    }
     checkShards(core, shards, !statement.isRead)
     const bytes = request?.bytes ?? queryFrame(text.slice(statement.start, statement.end))
     void core.held.acquireAll(shards, requestRole(core, [statement], [plan])).then(

@@ -121,6 +121,20 @@ export class HeldServers {
       this.seen?.lose(shard)
       return held
     }
+    return this.#checkOut(shard, role, shard)
+  }
+
+  /** Another server of the primary of `shard`, which takes no part in the transaction; in the books under −1 − shard. */
+  acquireApart(shard: number): HeldServer | Promise<HeldServer> {
+    if (this.isClosed) throw engineError('POOL_CHECKOUT_ABORTED')
+    return this.#checkOut(shard, 'primary', -1 - shard)
+  }
+
+  #checkOut(
+    shard: number,
+    role: 'primary' | 'any',
+    number: number,
+  ): HeldServer | Promise<HeldServer> {
     const waiting = new AbortController()
     const wish = this.seen?.wish(shard, role) ?? { role }
     this.seen?.lose(shard)
@@ -130,14 +144,14 @@ export class HeldServers {
       holdsServers: this.#held.size > 0,
       owner: this.#asOwner(),
     })
-    if (!(checkout instanceof Promise)) return this.#add(shard, checkout)
+    if (!(checkout instanceof Promise)) return this.#add(number, checkout)
     this.#waiting = waiting
     this.#wanted = { shard, role }
     const acquired = checkout.then(
       (lent) => {
         this.#waiting = undefined
         this.#late = undefined
-        return this.#add(shard, lent)
+        return this.#add(number, lent)
       },
       (error: unknown) => {
         this.#waiting = undefined
@@ -222,17 +236,22 @@ export class HeldServers {
     return held
   }
 
-  /** Lets a server join the transaction now (or a transaction of our own, when the client has none). @throws its error */
-  async joinNow(held: HeldServer, transaction: Transaction): Promise<void> {
+  /** Lets a server join the transaction now (or a transaction of our own, when the client has none), with a query behind it. @throws its error */
+  async joinNow(held: HeldServer, transaction: Transaction, first?: string): Promise<void> {
     const prelude = this.prelude(held, transaction)
     const bytes = [...prelude.bytes]
     let syncs = prelude.syncs
+    if (first !== undefined) {
+      bytes.push(queryFrame(first))
+      syncs++
+    }
     if (!transaction.isExplicit && !held.joined) {
       bytes.push(queryFrame('BEGIN'))
       syncs++
       held.joined = true
     }
     if (syncs === 0) return
+    held.server.unnamed = undefined
     await new Promise<void>((resolve, reject) => {
       held.server.receiver = new QueryReceiver(held.server, syncs, (error) => {
         held.server.receiver = held.relay

@@ -9,6 +9,9 @@ import { TX_FAILED, TX_IDLE, TX_OPEN } from '../../wire/tags.js'
 /** `pending`: BEGIN was answered, no server has heard of it yet. */
 export type TransactionPhase = 'idle' | 'pending' | 'open' | 'failed'
 
+/** Whether each statement has a snapshot of its own, or the transaction one. */
+export type SnapshotLevel = 'statement' | 'repeatable' | 'serializable'
+
 /** A NOTIFY of the client, as the server that ran it will pass it on. */
 export interface SentNotice {
   readonly processId: number
@@ -40,8 +43,9 @@ export class Transaction {
   phase: TransactionPhase = 'idle'
   /** The client's BEGIN, as a server shall hear it. */
   beginText = 'BEGIN'
-  /** REPEATABLE READ or above. */
-  needsOneSnapshot = false
+  level: SnapshotLevel = 'statement'
+  /** Every shard has taken its snapshot for it. */
+  hasSnapshots = false
   readOnly = false
   /** Begun by us, for one request that goes to several shards: its end is ours too. */
   isOurs = false
@@ -114,13 +118,24 @@ export class Transaction {
     this.phase = phase
     this.beginText = text
     this.readOnly = effect.readOnly ?? false
-    this.needsOneSnapshot = isOfOneSnapshot(
-      effect.isolation ??
+    this.level = this.levelOf(effect.isolation)
+    this.hasSnapshots = false
+    // `base` stays what it was before the request: BEGIN takes along what a string or pipeline has done before it
+    this.#log = []
+  }
+
+  /** REPEATABLE READ or above. */
+  get needsOneSnapshot(): boolean {
+    return this.level !== 'statement'
+  }
+
+  /** Of a transaction that is begun with `isolation`, or with none. */
+  levelOf(isolation: string | undefined): SnapshotLevel {
+    return levelOf(
+      isolation ??
         this.settings.values.get('default_transaction_isolation') ??
         this.#defaultIsolation,
     )
-    // `base` stays what it was before the request: BEGIN takes along what a string or pipeline has done before it
-    this.#log = []
   }
 
   /** BEGIN for a request that a single server would run in a transaction of its own making. */
@@ -145,10 +160,11 @@ export class Transaction {
     this.failedByUs = false
     this.changedSchema = false
     this.isOurs = false
+    this.hasSnapshots = false
     if (!chain) {
       this.phase = 'idle'
       this.readOnly = false
-      this.needsOneSnapshot = false
+      this.level = 'statement'
     } else this.phase = 'open'
   }
 
@@ -253,11 +269,11 @@ export class Transaction {
     const isSpelled = effect.kind === 'set' && /^transaction_/i.test(effect.name)
     if (!isSpelled && effect.kind !== 'transaction') return false
     if (effect.kind === 'transaction') {
-      if (effect.isolation !== undefined) this.needsOneSnapshot = isOfOneSnapshot(effect.isolation)
+      if (effect.isolation !== undefined) this.level = levelOf(effect.isolation)
       return !/^\s*set\s+constraints\b/i.test(sql)
     }
     if (effect.name.toLowerCase() === 'transaction_isolation')
-      this.needsOneSnapshot = isOfOneSnapshot(effect.value ?? undefined)
+      this.level = levelOf(effect.value ?? undefined)
     return true
   }
 
@@ -286,7 +302,10 @@ export class Transaction {
 }
 
 /** `level` as a word, or as the text of a SET. */
-const isOfOneSnapshot = (level: string | undefined): boolean =>
-  /^['"]?(repeatable read|serializable)['"]?$/i.test(level ?? '')
+const levelOf = (level: string | undefined): SnapshotLevel => {
+  const word = /^['"]?(repeatable read|serializable)['"]?$/i.exec(level ?? '')?.[1]?.toLowerCase()
+  if (word === undefined) return 'statement'
+  return word === 'serializable' ? 'serializable' : 'repeatable'
+}
 
 const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`

@@ -154,7 +154,7 @@ describe('transactions over shards', () => {
   it('refuse what cannot be routed, and then all until ROLLBACK', async () => {
     await run('begin')
     await put(0, 1)
-    expect(await failure(client().query("update item set v = 'all'"))).toMatch(/^0A000 /)
+    expect(await failure(client().query('select tableoid from item'))).toMatch(/^0A000 /)
     expect(await failure(put(0, 2))).toBe(ABORTED)
     expect((await client().query('commit')).command).toBe('ROLLBACK')
     expect(await landed(rig())).toEqual([[], [], []])
@@ -209,23 +209,63 @@ describe('transactions over shards', () => {
     expect(await landed(rig())).toEqual([[1], [], []])
   })
 
-  it('stay on one shard at REPEATABLE READ, and say so', async () => {
-    for (const level of ['repeatable read', 'serializable']) {
-      await run(`begin isolation level ${level}`)
+  it('see one moment of every shard at REPEATABLE READ, from their first statement on', async () => {
+    const seen = async () =>
+      (await client().query('select id from item order by id')).rows.map((row) => row.id)
+    const begins = [
+      ['begin isolation level repeatable read'],
+      ['begin', 'set transaction isolation level repeatable read'],
+      ["set default_transaction_isolation to 'repeatable read'", 'begin'],
+      ['begin isolation level repeatable read read only'],
+      ['begin isolation level repeatable read', 'savepoint s'],
+    ]
+    for (const [n, begin] of begins.entries()) {
+      await rig().everywhere('truncate item')
+      await run('reset default_transaction_isolation', ...begin)
       await client().query('select id from item where k = $1', [key(1)])
-      await put(1, 1)
-      expect(await failure(put(2, 1))).toMatch(/^0A000 a transaction at REPEATABLE READ or above/)
-      expect((await client().query('commit')).command).toBe('ROLLBACK')
-      await run(`begin isolation level ${level}`)
-      expect(await failure(client().query('select id from item'))).toMatch(/^0A000 /)
-      await run('rollback', 'begin', `set transaction isolation level ${level}`)
-      await put(0, 1)
-      expect(await failure(put(1, 1))).toMatch(/^0A000 /)
-      await run('rollback')
+      expect(await open()).toEqual([0, 1, 2])
+      for (const shard of [0, 1, 2])
+        await rig().onShard(shard, INSERT, [key(shard), 10 + shard, 'later'])
+      expect(await seen()).toEqual([])
+      if (n < 2) {
+        await put(2, 1)
+        await put(0, 2)
+        expect(await seen()).toEqual([1, 2])
+      }
+      expect((await client().query('commit')).command).toBe('COMMIT')
+      expect(await seen()).toEqual(n < 2 ? [1, 2, 10, 11, 12] : [10, 11, 12])
     }
-    await run("set default_transaction_isolation to 'repeatable read'", 'begin')
-    await put(2, 1)
-    expect(await failure(put(1, 1))).toMatch(/^0A000 /)
+    await run('reset default_transaction_isolation')
+    // in one string as well
+    await rig().everywhere('truncate item')
+    await run(`begin isolation level repeatable read; select id from item where k = ${key(1)}`)
+    await rig().onShard(2, INSERT, [key(2), 1, 'later'])
+    expect(await seen()).toEqual([])
+    await run('rollback')
+  })
+
+  it('find that a row has changed since their snapshot, on whichever shard (40001)', async () => {
+    await put(0, 1)
+    await run('begin isolation level repeatable read')
+    await client().query('select id from item where k = $1', [key(1)])
+    await rig().onShard(0, "update item set v = 'changed'")
+    const late = client().query("update item set v = 'late' where k = $1", [key(0)])
+    expect(await failure(late)).toMatch(/^40001 could not serialize access/)
+    await run('rollback')
+  })
+
+  it('stay on one shard when they are SERIALIZABLE, and say so', async () => {
+    const begin = 'begin isolation level serializable'
+    await run(begin)
+    await client().query('select id from item where k = $1', [key(1)])
+    await put(1, 1)
+    expect(await failure(put(2, 1))).toMatch(/^0A000 a SERIALIZABLE transaction stays on/)
+    expect((await client().query('commit')).command).toBe('ROLLBACK')
+    await run(begin)
+    expect(await failure(client().query('select id from item'))).toMatch(/^0A000 a SERIALIZABLE/)
+    await run('rollback', 'begin', 'set transaction isolation level serializable')
+    await put(0, 1)
+    expect(await failure(put(1, 1))).toMatch(/^0A000 a SERIALIZABLE/)
     await run('rollback', 'begin isolation level read committed', "set local work_mem to '9MB'")
     await put(2, 1)
     await put(1, 1)
@@ -260,6 +300,54 @@ describe('transactions over shards', () => {
     await waitFor(async () => (await open()).length === 0)
     expect(await landed(rig())).toEqual([[], [], []])
     for (const shard of [0, 1, 2]) await put(shard, 1)
+  })
+})
+
+describe('cross_shard_serializable = "per_shard"', () => {
+  const rig = useShardedRig(['cross_shard_serializable = "per_shard"'])
+  const client = useClient(rig)
+  const put = (shard: number, id: number) => client().query(INSERT, [rig().key(shard), id, 'x'])
+
+  it('lets them go over shards, serializable on each', async () => {
+    await client().query('begin isolation level serializable')
+    await put(1, 1)
+    await put(2, 2)
+    await rig().onShard(0, INSERT, [rig().key(0), 9, 'later'])
+    const { rows } = await client().query('select id from item order by id')
+    expect(rows).toEqual([{ id: 1 }, { id: 2 }])
+    expect((await client().query('commit')).command).toBe('COMMIT')
+    expect(await landed(rig())).toEqual([[9], [1], [2]])
+  })
+})
+
+describe('cross_shard_writes = "best_effort"', () => {
+  const rig = useShardedRig(['cross_shard_writes = "best_effort"'])
+  const client = useClient(rig)
+  const put = (shard: number, id: number) => client().query(INSERT, [rig().key(shard), id, 'x'])
+
+  it('commits shard by shard, and says so each time', async () => {
+    const heard: string[] = []
+    client().on('notice', ({ message }) => heard.push(message ?? ''))
+    await client().query('begin')
+    await put(1, 1)
+    await put(2, 2)
+    expect((await client().query('commit')).command).toBe('COMMIT')
+    expect(heard).toEqual([expect.stringMatching(/^shards 1, 2 were committed one after/)])
+    expect(await landed(rig())).toEqual([[], [1], [2]])
+  })
+
+  it('says what is committed when a later shard refuses', async () => {
+    const late = (shard: number) =>
+      client().query('insert into late values ($1, 1)', [rig().key(shard)])
+    await late(2)
+    await client().query('begin')
+    await late(1)
+    await late(2)
+    expect(await failure(client().query('commit'))).toMatch(
+      /^40003 shard 1 committed, but shard 2 did not: duplicate key/,
+    )
+    const counts = await rig().everywhere('select n from late')
+    expect(counts.map((rows) => rows.length)).toEqual([0, 1, 1])
   })
 })
 
