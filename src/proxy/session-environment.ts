@@ -20,6 +20,7 @@ import type {
 import type { AuthQueries } from './auth-queries.js'
 import type { Cancels } from './cancels.js'
 import type { ClientRegistry } from './client-registry.js'
+import type { DeadlockWatch } from './deadlock-watch.js'
 import type { Guests } from './guests.js'
 import type { InForce } from './in-force.js'
 import type { ListenHubs } from './listen-hubs.js'
@@ -45,6 +46,7 @@ export interface EnvironmentParts {
   isDraining(): boolean
   /** Absent: no transaction may write on several shards. */
   readonly twoPhase: TwoPhaseCommits
+  readonly deadlocks: DeadlockWatch
   readonly listenHubs: ListenHubs
 }
 
@@ -98,6 +100,10 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       statements: known.statements,
       poolerMode,
       crossShardWrites: crossShardWrites(from, entry, shardPools),
+      deadlocks: {
+        enter: (party) => from.deadlocks.enter(party, shardPools),
+        leave: (party) => from.deadlocks.leave(party),
+      },
       crossShardSerializable: settings.crossShardSerializable,
       commitTwoPhase: (writers) => from.twoPhase.commit(shardPools, writers),
       gatherLimits: { maxRows: settings.gatherMaxRows, maxBytes: settings.gatherMaxBytes },
@@ -112,8 +118,8 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       connectionRecovery: settings.connectionRecovery,
       schemaChanged: () => {
         known.statements.schemaChanged()
-        void known.refresh()
         from.tellSchemaChanged?.(database)
+        return known.refresh()
       },
       copyTarget: known.copyTarget,
     }

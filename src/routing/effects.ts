@@ -8,6 +8,7 @@ import type { RoutingWorld } from './world.js'
 /** A function that may do anything: not PostgreSQL's own, or one of the user's that shares its name. */
 export function isForeign(call: FunctionUse, world: RoutingWorld): boolean {
   if (world.cleanFunctions.has(call.name)) return false
+  if (call.schema === 'pgshard' && call.name === 'unique_id') return false
   if (!isBuiltin(call)) return true
   return call.schema !== 'pg_catalog' && (world.catalog?.functionsNamed(call.name).length ?? 0) > 0
 }

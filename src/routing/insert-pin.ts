@@ -27,13 +27,12 @@ function keyPosition(
   return target.relation?.columns.findIndex((column) => column.name === table.column)
 }
 
-/** A key left out takes its default: NULL, or a constant that we can read; else nobody knows the shard. */
+/** A key left out takes its default: NULL, or a constant that we can read; else only a server can say. */
 function ofDefault(table: ShardedTable, target: Resolved, placer: KeyPlacer): ShardsOf {
   const column = target.relation?.columns.find((one) => one.name === table.column)
   return () => {
     const shard = column && placeDefault(column, placer)
-    if (shard === undefined) throw missing(table, target.use.name)
-    return oneShard(shard)
+    return shard === undefined ? allShards : oneShard(shard)
   }
 }
 
@@ -49,11 +48,7 @@ function ofRows(
   const parts = rows.map((row): ShardsOf => {
     if (position < 0 || position >= row.length || row[position] === 'default') return byDefault
     const value = row[position] as Value | undefined
-    if (!value) {
-      return () => {
-        throw missing(table, target.use.name)
-      }
-    }
+    if (!value) return () => allShards
     const trusted = trust(value, places)
     return (run) => shardsOfValue(trusted, placer, run, 'store')
   })

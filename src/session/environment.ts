@@ -11,6 +11,7 @@ import type { ServerConnection } from '../server/server-connection.js'
 import type { StatementRegistry } from '../server/shared-statement.js'
 import type { ListenSource } from './listen/listening.js'
 import type { LoginRequest, LoginRules } from './login/login-rules.js'
+import type { DeadlockParty } from './state/deadlock-party.js'
 
 /** Figures of one client that the console shows; the session writes, the console reads. */
 export interface ClientFigures {
@@ -71,6 +72,8 @@ export interface DatabaseAccess {
   readonly pipelines?: Pipelines
   readonly poolerMode: 'transaction' | 'session' | 'statement'
   readonly crossShardWrites: 'two_phase' | 'best_effort' | 'error'
+  /** Told of transactions that hold servers of several shards. Absent: nobody looks for their deadlocks. */
+  readonly deadlocks?: { enter(party: DeadlockParty): void; leave(party: DeadlockParty): void }
   /** SERIALIZABLE over several shards: refused, or serializable on each of them only. */
   readonly crossShardSerializable: 'error' | 'per_shard'
   /** Commits what several servers have written, as one: all or none (executor/two-phase.ts); gives the shards that will commit a little later. @throws the refusal, after rolling back everywhere */
@@ -97,8 +100,8 @@ export interface DatabaseAccess {
   /** Absent: a client that listens keeps its server. */
   readonly listen?: ListenSource
   readonly connectionRecovery: 'recover' | 'rollback_only' | 'drop'
-  /** Tells that a statement changed the schema: planner and catalogue are to be read again. */
-  schemaChanged(): void
+  /** Tells that a statement changed the schema: planner and catalogue are read again, until the promise is kept. */
+  schemaChanged(): void | Promise<void>
   /** Where rows of a COPY go: undefined when the table is not known. */
   readonly copyTarget: (
     table: { schema?: string; name: string },

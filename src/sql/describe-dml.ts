@@ -21,7 +21,8 @@ function assignments(targets: readonly Node[] | undefined, scope: Scope): Assign
     if (!('ResTarget' in node)) return []
     const { name, val, indirection } = node.ResTarget
     const value = indirection ? undefined : readValue(val, scope.slots)
-    return [{ column: name ?? '', ...(value ? { value } : {}) }]
+    const from = indirection ? undefined : readColumn(val)
+    return [{ column: name ?? '', ...(value ? { value } : {}), ...(from ? { from } : {}) }]
   })
 }
 
@@ -55,6 +56,17 @@ function insertSource(select: SelectStmt, level: Level, scope: Scope): InsertFac
   return selected ? { source, selected } : { source }
 }
 
+type OnConflict = NonNullable<InsertStmt['onConflictClause']>
+
+function arbiterOf({ infer }: OnConflict): NonNullable<InsertFacts['conflict']> {
+  if (infer?.conname) return { constraint: infer.conname }
+  if (!infer?.indexElems) return {}
+  const columns = infer.indexElems.map((node) =>
+    'IndexElem' in node ? node.IndexElem.name : undefined,
+  )
+  return { columns }
+}
+
 function readInsert(insert: InsertStmt, parent: Level | undefined, scope: Scope): Level {
   const level = newLevel('insert', parent)
   const inner = readWith(insert.withClause, level, scope)
@@ -71,9 +83,11 @@ function readInsert(insert: InsertStmt, parent: Level | undefined, scope: Scope)
   }
   const conflict = insert.onConflictClause
   if (conflict) {
+    level.insert = { ...level.insert, conflict: arbiterOf(conflict) }
     level.assigned = assignments(conflict.targetList, inner)
     addSubqueries(level, { conflict: [conflict.targetList, conflict.whereClause] }, inner)
   }
+  if (insert.returningClause) level.returns = true
   addSubqueries(level, { returning: insert.returningClause }, inner)
   return level
 }
@@ -86,6 +100,7 @@ function readUpdate(update: UpdateStmt, parent: Level | undefined, scope: Scope)
   addConjuncts(level, update.whereClause, inner)
   level.assigned = assignments(update.targetList, inner)
   const { targetList, whereClause, returningClause } = update
+  if (returningClause) level.returns = true
   addSubqueries(level, { parts: [targetList, whereClause, returningClause] }, inner)
   return level
 }
@@ -97,6 +112,7 @@ function readDelete(statement: DeleteStmt, parent: Level | undefined, scope: Sco
   for (const item of statement.usingClause ?? []) readFromItem(item, level, inner)
   addConjuncts(level, statement.whereClause, inner)
   const { whereClause, returningClause } = statement
+  if (returningClause) level.returns = true
   addSubqueries(level, { parts: [whereClause, returningClause] }, inner)
   return level
 }
@@ -108,6 +124,7 @@ function readMerge(merge: MergeStmt, parent: Level | undefined, scope: Scope): L
   if (merge.relation) addRelation(level, merge.relation, true)
   if (merge.sourceRelation) readFromItem(merge.sourceRelation, level, inner)
   const { joinCondition, mergeWhenClauses, returningClause } = merge
+  if (returningClause) level.returns = true
   addSubqueries(level, { parts: [joinCondition, mergeWhenClauses, returningClause] }, inner)
   return level
 }

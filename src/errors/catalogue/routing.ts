@@ -75,6 +75,20 @@ export const routingErrors = {
     hint: 'run the statement on each shard in its own connection, with the same values',
     exit: 5,
   },
+  ROUTE_REFERENCE_UNSTEADY: {
+    sqlstate: '0A000',
+    message:
+      'writing to reference table "{table}", which stands on every shard, with {what} is not supported: the shards could differ',
+    hint: 'compute the values first, and write them as literals or parameters',
+    exit: 5,
+  },
+  ROUTE_CONFLICT: {
+    sqlstate: '0A000',
+    message:
+      'ON CONFLICT on "{arbiter}" of sharded table "{table}" is not supported: a row of another shard may be in conflict',
+    hint: 'add the sharding key to the constraint, or name it in local_constraints when holding per shard is enough',
+    exit: 5,
+  },
   ROUTE_INSERT_SPLIT: {
     sqlstate: '0A000',
     message: 'an INSERT into table "{table}" whose rows go to several shards is not supported',

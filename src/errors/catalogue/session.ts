@@ -86,6 +86,12 @@ export const sessionErrors = {
     message: 'the transaction would write shard {second} after it wrote shard {first}',
     hint: 'set max_prepared_transactions on every shard, run "pgshard setup", and leave cross_shard_writes at two_phase; or keep writes of a transaction on one shard',
   },
+  SESSION_DEADLOCK_SHARDS: {
+    sqlstate: '40P01',
+    message: 'deadlock detected over shards',
+    hint: 'run the transaction again; transactions that lock rows in one order do not meet so',
+    retry: 'safe',
+  },
   SESSION_COMMIT_IN_PART: {
     sqlstate: '40003',
     message: 'shard {done} committed, but shard {failed} did not: {reason}',

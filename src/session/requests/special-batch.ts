@@ -5,8 +5,10 @@ import { openingFrame, scatterBatch } from './batch-answers.js'
 import type { Step } from './batch-steps.js'
 import { runInTransaction } from './implicit-transaction.js'
 import { wayMissing } from './request-route.js'
+import { runEverywhere } from './run-everywhere.js'
 import { runGather } from './run-gather.js'
 import { runMerge } from './run-merge.js'
+import { runSplit } from './run-split.js'
 import { SeveralRequest } from './several-request.js'
 import type { ShardedRequests } from './sharded-requests.js'
 
@@ -36,7 +38,9 @@ export function runSpecialBatch(
     case 'merge':
       return runMerge(core, SeveralRequest.ofBatch(steps), plan)
     case 'split':
+      return runSplit(core, SeveralRequest.ofBatch(steps), plan)
     case 'everywhere':
+      return runEverywhere(core, SeveralRequest.ofBatch(steps), plan)
     case 'relay':
     case 'refuse':
       throw wayMissing(plan)

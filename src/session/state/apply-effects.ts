@@ -102,7 +102,7 @@ export function applyCompleted(
   if (effects.taints) held.server.tainted = true
   if (effects.changesSchema) {
     target.transaction.changedSchema = target.transaction.isExplicit
-    target.access.schemaChanged()
+    void target.access.schemaChanged()
   }
   return statement.tagInstead === undefined ? undefined : completeFrame(statement.tagInstead)
 }
@@ -151,7 +151,7 @@ function applyTransaction(
   if (!effect) return
   // others see the change only now, or it is undone
   const ends = effect.kind === 'commit' || effect.kind.startsWith('rollback')
-  if (ends && transaction.changedSchema) target.access.schemaChanged()
+  if (ends && transaction.changedSchema) void target.access.schemaChanged()
   switch (effect.kind) {
     case 'begin':
       if (!transaction.isExplicit) transaction.begin(effect, statement.sql, 'open')
