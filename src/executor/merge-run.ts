@@ -12,6 +12,7 @@ import type { FieldDescription } from '../wire/backend-messages.js'
 import { backend } from '../wire/tags.js'
 import type { FanOutPart } from './fan-out.js'
 import type { RelayOutput } from './relay.js'
+import { RowBlocks } from './row-blocks.js'
 
 /** So much of what nobody wants any more is read on; then the servers are told to stop. */
 const UNWANTED_BYTES = 1_048_576
@@ -52,6 +53,7 @@ export class MergeRun {
   readonly #parts: MergedPart[]
   readonly #output: RelayOutput
   readonly #options: MergeRunOptions
+  readonly #blocks: RowBlocks
   #merge: RowMerge | undefined
   #columns: readonly FieldDescription[] | undefined
   #statement: Buffer = nothing
@@ -64,6 +66,7 @@ export class MergeRun {
 
   constructor(parts: readonly FanOutPart[], output: RelayOutput, options: MergeRunOptions) {
     this.#output = output
+    this.#blocks = new RowBlocks(output)
     this.#options = options
     this.#left = parts.length
     this.#parts = parts.map((part, index) => new MergedPart(this, part, index, options.describes))
@@ -110,7 +113,7 @@ export class MergeRun {
       program: { ...program, visible: visibleOf(program, columns) },
       fields: columns,
       shards: this.#parts.length,
-      sink: this.#output,
+      sink: this.#blocks,
       pause: (index) => this.#parts[index]!.pause('merge'),
       resume: (index) => this.#parts[index]!.resume('merge'),
     })
@@ -158,7 +161,9 @@ export class MergeRun {
 
   notice(part: MergedPart, tag: number, buffer: Buffer, start: number, end: number): void {
     if (tag === backend.notificationResponse && !this.#options.listens()) return
-    if (part.index === 0 && !this.#error) this.#output.forward(buffer, start, end)
+    if (part.index !== 0 || this.#error) return
+    this.#blocks.give()
+    this.#output.forward(buffer, start, end)
   }
 
   parameterStatus(part: MergedPart, buffer: Buffer, start: number, end: number): void {
@@ -186,6 +191,7 @@ export class MergeRun {
 
   ended(): void {
     if (--this.#left > 0) return
+    this.#blocks.give()
     const merge = this.#merge
     this.#options.done({
       lost: this.#lost,
@@ -196,6 +202,7 @@ export class MergeRun {
   }
 
   flush(): boolean {
+    this.#blocks.give()
     return this.#output.flush()
   }
 }
