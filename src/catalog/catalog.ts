@@ -62,6 +62,8 @@ export interface CatalogRelation {
   readonly parent?: number
   /** Oids of the relations that a view reads. */
   readonly reads: readonly number[]
+  /** The query of a view, every name with its schema. */
+  readonly definition?: string
   readonly hasTriggers: boolean
   readonly hasRules: boolean
   readonly rowSecurity: boolean

@@ -79,6 +79,13 @@ FROM pg_catalog.pg_rewrite r
 JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = r.oid
 WHERE r.rulename = '_RETURN' AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid <> r.ev_class`
 
+/** The path is set, for this statement, before the first definition is written: so every name in them has its schema. */
+const definitionsSql = `
+WITH bare AS MATERIALIZED (SELECT pg_catalog.set_config('search_path', 'pg_catalog', true) AS path)
+SELECT c.oid, pg_catalog.pg_get_viewdef(c.oid)
+FROM bare, pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE bare.path = 'pg_catalog' AND c.relkind = 'v' AND ${user('n')}`
+
 const functionsSql = `
 SELECT DISTINCT n.nspname, p.proname, p.provolatile, p.prokind <> 'f'
 FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
@@ -196,11 +203,16 @@ export async function readCatalog(query: Query): Promise<Catalog> {
   const unique = uniqueConstraints(await query(uniqueSql))
   const foreign = foreignKeys(await query(foreignSql))
   const reads = grouped(await query(viewsSql), (row) => Number(row[1]))
+  const definitions = new Map(
+    (await query(definitionsSql)).map(([oid, text]) => [Number(oid), text ?? undefined]),
+  )
   const functionRows = await query(functionsSql)
   const relations = relationRows.map((row): CatalogRelation => {
     const oid = Number(row[0])
+    const definition = definitions.get(oid)
     return {
       oid,
+      ...(definition === undefined ? {} : { definition }),
       schema: row[1]!,
       name: row[2]!,
       kind: kinds[row[3]!]!,

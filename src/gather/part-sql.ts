@@ -85,6 +85,15 @@ export const setExactText = (): string[] =>
 export const createCopy = (table: GatheredTable): string =>
   `CREATE TEMPORARY TABLE ${quoteName(table.name)} AS ${`SELECT ${columnList(table)} FROM ${source(table)}`} WITH NO DATA`
 
+/** After the keys of its tables: its GROUP BY may lean on them. */
+export const createView = ({
+  name,
+  sql,
+}: {
+  readonly name: string
+  readonly sql: string
+}): string => `CREATE TEMPORARY VIEW ${quoteName(name)} AS ${sql}`
+
 /** The rows that stand on this very server. */
 export const takeOwn = (table: GatheredTable): string =>
   `INSERT INTO ${copyName(table)} ${selectOf(table)}`

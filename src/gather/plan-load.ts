@@ -9,6 +9,7 @@ import {
   copyOut,
   copyOutTogether,
   createCopy,
+  createView,
   exactText,
   formatOf,
   type Part,
@@ -116,7 +117,12 @@ function sourceOf(
   }
 }
 
-export function planLoad(tables: readonly GatheredTable[], situation: Situation): Load {
+/** `views`: name and query, in the order in which they can be made. */
+export function planLoad(
+  tables: readonly GatheredTable[],
+  views: readonly { readonly name: string; readonly sql: string }[],
+  situation: Situation,
+): Load {
   const { shardCount, ownShard } = situation
   const all = tables.map((table): Sent => {
     const shards = listShards(table.shards, shardCount)
@@ -142,6 +148,7 @@ export function planLoad(tables: readonly GatheredTable[], situation: Situation)
       ...(own.length > 0 ? [sizeOf(own)] : []),
       ...parts.map(copyIn),
       ...tables.flatMap(addKey),
+      ...views.map(createView),
       ...(isText ? restoreText(situation.settings) : []),
     ].join('; '),
   }

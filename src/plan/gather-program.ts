@@ -25,11 +25,22 @@ export interface GatheredTable {
   readonly livesOn?: number
 }
 
+/** A view over such tables, made anew over their copies. */
+export interface GatheredView {
+  readonly name: string
+  /** Its query with the schemas of `tables`, and of views made before it, blanked out. */
+  readonly sql: string
+  /** The same when `references` are copied too. */
+  readonly sqlWithReferences: string
+}
+
 /** A text to run, its tables' names without their schemas. */
 export interface GatherProgram {
   readonly tables: readonly GatheredTable[]
   /** Tables that stand on every shard: read where the statement finishes, unless the transaction has written. */
   readonly references: readonly GatheredTable[]
+  /** In the order in which they can be made. */
+  readonly views: readonly GatheredView[]
   /** The client's statement with the schemas of `tables` blanked out. */
   readonly sql: string
   /** The same when `references` are copied too. */

@@ -3,7 +3,7 @@
  * statement finishes (design §7.2, hard-parts §6). Pure: what is to be copied is said here, gather/ does it.
  */
 import type { CatalogColumn, CatalogRelation } from '../catalog/catalog.js'
-import type { GatheredTable, GatherProgram } from '../plan/gather-program.js'
+import type { GatheredTable, GatheredView, GatherProgram } from '../plan/gather-program.js'
 import type { Plan } from '../plan/plan.js'
 import { allShards, noShard, oneShard, type ShardSet, uniteShards } from '../sharding/shard-set.js'
 import { blankQualifiers } from '../sql/blank-qualifiers.js'
@@ -11,62 +11,13 @@ import { type GatherFacts, type QualifiedName, readGatherFacts } from '../sql/ga
 import type { Level, Statement } from '../sql/statement.js'
 import { filterOf } from './gather-filter.js'
 import { forbiddenCall } from './gather-functions.js'
+import { pinOf, type Table, tablesOf } from './gather-tables.js'
+import { viewsOver, type WithViews } from './gather-views.js'
 import type { Run } from './key-value.js'
-import { compilePin, keyClass, type ShardsOf } from './pins.js'
+import type { ShardsOf } from './pins.js'
 import { pinAdvice, type Role, unsupported } from './plans.js'
-import { levelsOf, type Places, type Resolved } from './resolve.js'
+import { levelsOf, type Places } from './resolve.js'
 import type { RoutingWorld } from './world.js'
-
-/** One place where a table is read. */
-interface TableUse {
-  readonly level: Level
-  readonly relation: number
-  readonly resolved: Resolved
-  readonly shardsOf: ShardsOf
-}
-
-interface Table {
-  readonly relation: CatalogRelation
-  readonly uses: readonly TableUse[]
-}
-
-const everywhere: ShardsOf = () => allShards
-
-function pinOf(
-  level: Level,
-  relation: number,
-  { place }: Resolved,
-  places: Places,
-  world: RoutingWorld,
-): ShardsOf {
-  if (place.kind === 'unsharded') {
-    const set = oneShard(place.shard)
-    return () => set
-  }
-  if (place.kind !== 'sharded') return everywhere
-  const key = { level, relation, column: place.table.column }
-  return compilePin(keyClass(key, places), world.map.placerOf(place.table), places)
-}
-
-/** Tables with all the places where they are read. */
-function tablesOf(places: Places, world: RoutingWorld): Map<number, Table> {
-  const tables = new Map<number, { relation: CatalogRelation; uses: TableUse[] }>()
-  for (const [level, resolved] of places) {
-    for (const [relation, one] of resolved.entries()) {
-      if (!one.relation) continue
-      const use = {
-        level,
-        relation,
-        resolved: one,
-        shardsOf: pinOf(level, relation, one, places, world),
-      }
-      const known = tables.get(one.relation.oid)
-      if (known) known.uses.push(use)
-      else tables.set(one.relation.oid, { relation: one.relation, uses: [use] })
-    }
-  }
-  return tables
-}
 
 /** A view stands here only when it reads no sharded table. */
 const readable = new Set(['table', 'partitioned', 'materialized', 'view'])
@@ -92,7 +43,7 @@ function badPlace(places: Places, world: RoutingWorld): string | undefined {
 }
 
 /** Two tables of one name cannot both have a copy, and a copy must not stand before another table of its name. */
-function sameName(tables: Iterable<Table>): string | undefined {
+function sameName(tables: Iterable<Pick<Table, 'relation'>>): string | undefined {
   const names = new Set<string>()
   for (const { relation } of tables) {
     if (names.has(relation.name)) return `tables of one name "${relation.name}" in two schemas`
@@ -115,18 +66,20 @@ function kindReason(statement: Statement): string | undefined {
 function whyNot(
   statement: Statement,
   places: Places,
-  tables: Map<number, Table>,
+  named: Map<number, Table>,
+  withViews: WithViews,
   world: RoutingWorld,
 ): string | undefined {
-  const bad = [...tables.values()].map(badTable).find((reason) => reason !== undefined)
+  const tables = [...withViews.tables, ...withViews.references, ...withViews.views]
+  const bad = [...named.values(), ...tables].map(badTable).find((reason) => reason !== undefined)
   const typed = statement.typeNames.find((name) =>
-    [...tables.values()].some(({ relation }) => relation.name === name),
+    tables.some(({ relation }) => relation.name === name),
   )
   return (
     kindReason(statement) ??
     badPlace(places, world) ??
     bad ??
-    sameName(tables.values()) ??
+    sameName([...tables, ...withViews.nested]) ??
     (typed === undefined ? undefined : `a cast to the row type "${typed}"`) ??
     forbiddenCall(statement, world) ??
     (statement.isRead ? undefined : 'a statement that writes')
@@ -174,6 +127,11 @@ function filterOfTable({ uses }: Table, places: Places, run: Run): string | unde
   return distinct.length === 1 ? distinct[0] : distinct.map((part) => `(${part})`).join(' OR ')
 }
 
+function shardsOf({ uses, place, isWhole }: Table, run: Run): ShardSet {
+  if (!isWhole) return uses.map((use) => use.shardsOf(run)).reduce(uniteShards, noShard)
+  return place.kind === 'unsharded' ? oneShard(place.shard) : allShards
+}
+
 function gatheredTable(
   table: Table,
   facts: GatherFacts,
@@ -181,17 +139,16 @@ function gatheredTable(
   places: Places,
   run: Run,
 ): GatheredTable {
-  const { relation, uses } = table
-  const columns = columnsOf(relation, facts, readsAll)
-  const filter = filterOfTable(table, places, run)
-  const key = facts.groups ? keyOf(relation, columns) : undefined
-  const { place } = uses[0]!.resolved
+  const { relation, uses, place, isWhole } = table
+  const columns = columnsOf(relation, facts, readsAll || isWhole)
+  const filter = isWhole ? undefined : filterOfTable(table, places, run)
+  const key = facts.groups || isWhole ? keyOf(relation, columns) : undefined
   return {
     schema: relation.schema,
     name: relation.name,
     columns: columns.map(({ name, type }) => ({ name, type })),
-    only: uses[0]!.level.relations[uses[0]!.relation]?.only === true,
-    shards: uses.map(({ shardsOf }) => shardsOf(run)).reduce(uniteShards, noShard),
+    only: uses.some(({ level, relation: at }) => level.relations[at]?.only === true),
+    shards: shardsOf(table, run),
     ...(filter === undefined ? {} : { filter }),
     ...(key ? { primaryKey: key } : {}),
     ...(place.kind === 'unsharded' ? { livesOn: place.shard } : {}),
@@ -221,6 +178,9 @@ interface Parts {
   readonly places: Places
   readonly tables: readonly Table[]
   readonly references: readonly Table[]
+  /** Views that the statement names. */
+  readonly views: readonly Table[]
+  readonly definitions: readonly GatheredView[]
   readonly usesClock: boolean
 }
 
@@ -246,24 +206,25 @@ function textFor(
 }
 
 function programOf(parts: Parts, run: Run): GatherProgram | string {
-  const { root, places, tables, references } = parts
+  const { root, places, tables, references, views } = parts
   const sql = run.sql.slice(run.start, run.end)
   const facts = readGatherFacts(sql)
   const names = facts && namesIn(facts, root)
   if (!facts || !names) return 'a statement whose text cannot be told apart'
   if (facts.samples) return 'TABLESAMPLE'
-  const all = [...tables, ...references]
+  const all = [...tables, ...references, ...views]
   const whole = wholeRowOf(facts, all)
   if (whole !== undefined) return `a whole row of "${whole}" as a value`
   if (run.context.searchPath.includes('pg_temp')) return 'a search_path that names pg_temp'
   const readsAll = facts.readsAll || mayBeWhole(facts, all)
   const gathered = (table: Table) => gatheredTable(table, facts, readsAll, places, run)
-  const text = textFor(tables, facts, names, sql, run)
+  const text = textFor([...tables, ...views], facts, names, sql, run)
   const textOfAll = textFor(all, facts, names, sql, run)
   if (text === undefined || textOfAll === undefined) return 'a name in an unusual form'
   return {
     tables: tables.map(gathered),
     references: references.map(gathered),
+    views: parts.definitions,
     sql: text,
     sqlWithReferences: textOfAll,
     usesClock: parts.usesClock,
@@ -307,20 +268,14 @@ export function compileGather(
     const refused = unsupported(reason, pinAdvice)
     return () => refused
   }
-  const why = whyNot(statement, places, tables, world)
-  if (why !== undefined) {
-    const refused = unsupported(why, pinAdvice)
+  const views = viewsOver([...tables.values()], world)
+  const why = typeof views === 'string' ? views : whyNot(statement, places, tables, views, world)
+  if (why !== undefined || typeof views === 'string') {
+    const refused = unsupported(why ?? reason, pinAdvice)
     return () => refused
   }
   if (!world.catalog) return compileTold(places, role, world)
-  const isReference = ({ uses }: Table) => uses[0]!.resolved.place.kind === 'reference'
-  const parts: Parts = {
-    root,
-    places,
-    tables: [...tables.values()].filter((table) => !isReference(table)),
-    references: [...tables.values()].filter(isReference),
-    usesClock: statement.usesClock,
-  }
+  const parts: Parts = { root, places, ...views, usesClock: statement.usesClock || views.usesClock }
   return (run) => {
     const gather = programOf(parts, run)
     if (typeof gather === 'string') return unsupported(gather, pinAdvice)

@@ -8,6 +8,8 @@ import { harmlessVolatiles } from '../sql/describe-statement.js'
 import type { Level, Statement, Value } from '../sql/statement.js'
 import { localConstraints } from './constraints.js'
 import { foreignOperator, isForeign, isHarmlessForeign } from './effects.js'
+import { compileGather } from './gather-route.js'
+import { readsShardedView } from './gather-views.js'
 import { compileInsert } from './insert-pin.js'
 import { columnNamed } from './key-column.js'
 import { type Run, shardsOfValue } from './key-value.js'
@@ -258,6 +260,10 @@ export function compileQuery(
 ): (run: Run) => Plan {
   const root = statement.root!
   const places = resolveAll(root, world, names)
+  if (readsShardedView(places)) {
+    const gather = compileGather(statement, places, role, world, 'a view over sharded tables')
+    return (run) => planOrRefuse(() => gather(run))
+  }
   const parts = collect(statement, places, world)
   if ('how' in parts) return () => parts
   if (parts.referenceTarget) return referenceWrite(statement, root, parts, places, world)

@@ -15,7 +15,8 @@ export type Place =
   | { readonly kind: 'reference' }
   | { readonly kind: 'unsharded'; readonly shard: ShardId }
   | { readonly kind: 'system' }
-  | { readonly kind: 'refused'; readonly plan: Plan }
+  /** `isView`: only because it is a view that reads sharded tables, or tables of several shards. */
+  | { readonly kind: 'refused'; readonly plan: Plan; readonly isView?: true }
 
 export interface Resolved {
   readonly use: RelationUse
@@ -61,26 +62,21 @@ function mentions(level: Level, use: RelationUse, column: string): boolean {
 function viewPlace(view: CatalogRelation, world: RoutingWorld): Place {
   const beneath = world.catalog!.tablesBeneath(view)
   const places = beneath.map((table) => placeOfRelation(table, world))
+  const refused = (what: string, advice: string): Place => {
+    const plan = unsupported(`view "${view.name}", which reads ${what},`, advice)
+    const isView = !places.some((place) => place.kind === 'refused')
+    return { kind: 'refused', plan, ...(isView ? { isView } : {}) }
+  }
   if (places.some((place) => place.kind === 'sharded' || place.kind === 'refused')) {
-    const advice = 'query its tables instead'
-    return {
-      kind: 'refused',
-      plan: unsupported(`view "${view.name}", which reads sharded tables,`, advice),
-    }
+    return refused('sharded tables', 'query its tables instead')
   }
   const unsharded = places.flatMap((place) => (place.kind === 'unsharded' ? [place.shard] : []))
-  if (new Set(unsharded).size > 1) {
-    const plan = unsupported(
-      `view "${view.name}", which reads tables of several shards,`,
-      'split it',
-    )
-    return { kind: 'refused', plan }
-  }
+  if (new Set(unsharded).size > 1) return refused('tables of several shards', 'split it')
   if (unsharded.length > 0) return { kind: 'unsharded', shard: unsharded[0]! }
   return { kind: 'reference' }
 }
 
-function placeOfRelation(relation: CatalogRelation, world: RoutingWorld): Place {
+export function placeOfRelation(relation: CatalogRelation, world: RoutingWorld): Place {
   if (systemSchemas.has(relation.schema)) return { kind: 'system' }
   const top = world.catalog!.rootOf(relation)
   if (top.kind === 'view') return viewPlace(top, world)

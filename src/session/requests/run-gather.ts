@@ -31,6 +31,7 @@ interface Site {
   /** It takes no part in the client's transaction. */
   readonly isApart: boolean
   readonly tables: readonly GatheredTable[]
+  readonly views: readonly { readonly name: string; readonly sql: string }[]
   readonly sql: string
 }
 
@@ -120,6 +121,9 @@ async function openSite(
     finisher,
     isApart: finisher !== own,
     tables: [...program.tables, ...copied],
+    views: copiesReferences
+      ? program.views.map(({ name, sqlWithReferences: sql }) => ({ name, sql }))
+      : program.views,
     sql: copiesReferences ? program.sqlWithReferences : program.sql,
   }
 }
@@ -159,9 +163,9 @@ async function prepareApart(core: SessionCore, { server }: HeldServer): Promise<
 }
 
 async function take(core: SessionCore, site: Site): Promise<Taken> {
-  const { helds, finisher, isApart, tables } = site
+  const { helds, finisher, isApart, tables, views } = site
   const { transaction, access } = core
-  const load = planLoad(tables, {
+  const load = planLoad(tables, views, {
     shardCount: access.planner.shardCount,
     ...(isApart ? {} : { ownShard: finisher.shard }),
     snapshot: !transaction.isExplicit

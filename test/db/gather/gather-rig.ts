@@ -20,7 +20,10 @@ create table wide (k bigint, v text);
 create type mood as enum ('sad', 'ok');
 create table odd (k bigint, m mood, tags text[], blank char(4), raw bytea, span interval, f float8, j jsonb, x xml, z timestamptz);
 create table coin (code text primary key, worth int);
-insert into coin values ('cent', 1), ('dime', 10)`
+insert into coin values ('cent', 1), ('dime', 10);
+create view pair as select p.k, p.id, p.note, c.amount + p.amount as held from purse p join chest c on c.id = p.id;
+create view rich as select note, sum(held) as held, (select max(worth) from coin) as worth from pair group by note;
+create view shy as select id from purse where pg_sleep(0) is not null`
 
 export interface GatherRig {
   readonly served: Served

@@ -170,6 +170,28 @@ describe('the protocol of a gathered read', () => {
   })
 })
 
+describe('views over sharded tables', () => {
+  it('are made anew over the copies, one over the other', async () => {
+    await withClient(rig().served, async (client) => {
+      for (const begin of ['rollback', 'begin']) {
+        await client.query(begin)
+        const { rows } = await client.query(
+          'select note, held::int, worth from public.rich order by public.rich.note',
+        )
+        // ten ids of three purses each meet three chests each
+        const notes = ['n0', 'n1', 'n2', 'n3'].map((note) => rows.find((row) => row.note === note))
+        expect(notes.reduce((sum, row) => sum + row.held, 0)).toBe(2 * 4500)
+        expect(new Set(rows.map(({ worth }) => worth))).toEqual(new Set([10]))
+        await client.query('rollback')
+      }
+      expect((await failureOf(client.query('select * from shy'))).message).toContain(
+        'calls more than PostgreSQL’s own'.replace('’', "'"),
+      )
+    })
+    await rig().expectClean()
+  })
+})
+
 describe('who may gather, and what is refused', () => {
   it('a name that a CTE or a temporary table of the client bears is theirs', async () => {
     await withClient(rig().served, async (client) => {
