@@ -4,9 +4,10 @@
  */
 import type { ShardSet } from '../sharding/shard-set.js'
 import type { Effects, StatementKind } from './effects.js'
+import type { ExplainProgram } from './explain-program.js'
 import type { GatherProgram } from './gather-program.js'
 import type { MergeProgram } from './merge-program.js'
-import type { SplitProgram } from './split-program.js'
+import type { EverywhereProgram, SplitProgram } from './split-program.js'
 
 export type PlanHow =
   /** One shard answers; the frames are forwarded as they are. */
@@ -23,6 +24,8 @@ export type PlanHow =
   | 'everywhere'
   /** COPY FROM STDIN of a sharded or reference table: rows go through the splitter. */
   | 'copy'
+  /** EXPLAIN of a statement that several shards work for: `explain` says what each is asked. */
+  | 'explain'
   /** Cannot be answered rightly: `error` says why. */
   | 'refuse'
 
@@ -38,6 +41,8 @@ export interface Plan {
   readonly merge?: MergeProgram
   readonly gather?: GatherProgram
   readonly split?: SplitProgram
+  readonly explain?: ExplainProgram
+  readonly everywhere?: EverywhereProgram
   /** With how = refuse. */
   readonly error?: {
     readonly sqlstate: string
