@@ -42,6 +42,9 @@ export interface LoadBar {
   finish(): void
 }
 
+/** Between two looks at the bar: numbers are made into words for each. */
+const SHOW_EVERY_MS = 100
+
 /** Progress by the bytes read, with rows behind. */
 export function watchLoad(
   board: ProgressBoard,
@@ -52,7 +55,11 @@ export function watchLoad(
   let bar: ProgressBar | undefined
   let bytes = 0
   let rows = 0
-  const extra = () => `${formatCount(rows)} rows`
+  let shownMs = 0
+  const show = (nowMs: number) => {
+    shownMs = nowMs
+    bar?.update(bytes, `${formatCount(rows)} rows`)
+  }
   return {
     clock: systemClock,
     signal,
@@ -62,10 +69,14 @@ export function watchLoad(
     onProgress: (moreBytes, moreRows) => {
       bytes += moreBytes
       rows += moreRows
-      bar?.update(bytes, extra())
+      const nowMs = systemClock.monotonicMs()
+      if (nowMs - shownMs >= SHOW_EVERY_MS) show(nowMs)
     },
     note,
-    finish: () => bar?.finish(extra()),
+    finish: () => {
+      show(0)
+      bar?.finish()
+    },
   }
 }
 

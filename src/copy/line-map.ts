@@ -18,6 +18,7 @@ interface Chunk {
 export class LineMap {
   readonly #mostChunks: number
   readonly #chunks: Chunk[] = []
+  #last: Chunk | undefined
   #shardLine = 0
   #line = 0
 
@@ -28,14 +29,17 @@ export class LineMap {
 
   /** The shard gets a row (or the header) that ends on `line` of the data and is `lines` lines to its server. */
   take(line: number, lines: number): void {
-    let chunk = this.#chunks.at(-1)
+    let chunk = this.#last
     if (chunk === undefined || chunk.length + LONGEST_ENTRY > CHUNK_BYTES) chunk = this.#begin()
     const isSingle = lines === 1
-    chunk.length = writeNumber(
-      chunk.bytes,
-      chunk.length,
-      (line - this.#line) * 2 + (isSingle ? 0 : 1),
-    )
+    const gap = line - this.#line
+    if (isSingle && gap < 0x40) {
+      chunk.bytes[chunk.length++] = gap * 2
+      this.#line = line
+      this.#shardLine++
+      return
+    }
+    chunk.length = writeNumber(chunk.bytes, chunk.length, gap * 2 + (isSingle ? 0 : 1))
     if (!isSingle) chunk.length = writeNumber(chunk.bytes, chunk.length, lines)
     this.#line = line
     this.#shardLine += lines
@@ -70,6 +74,7 @@ export class LineMap {
       line: this.#line,
     }
     this.#chunks.push(chunk)
+    this.#last = chunk
     if (this.#chunks.length > this.#mostChunks) this.#chunks.shift()
     return chunk
   }

@@ -77,6 +77,8 @@ export class RowRouter implements RowSink {
   readonly #batchRows: number[]
   /** A reference table whose shards have come differently far. */
   readonly #isApart: boolean
+  /** One buffer for all shards. */
+  readonly #isShared: boolean
   /** By shard: its server has had neither header nor row. */
   readonly #isFresh: boolean[]
   #lastLine = 0
@@ -103,6 +105,7 @@ export class RowRouter implements RowSink {
     this.rowsPerShard = Array.from({ length: shardCount }, () => 0)
     this.bytesPerShard = Array.from({ length: shardCount }, () => 0)
     this.#isFresh = Array.from({ length: shardCount }, () => options.options.format === 'csv')
+    this.#isShared = placer === undefined && !this.#isApart
   }
 
   /** Rows end in carriage returns, so that a server that has had one row only waits for the next byte. */
@@ -133,6 +136,11 @@ export class RowRouter implements RowSink {
     this.#orFlush(() => this.#splitter.finish(this))
     if (this.#isBinary && this.#options.isBare !== true) this.#appendToAll(BINARY_TRAILER, 0, 2)
     this.flush()
+  }
+
+  /** The next row of each shard is the first of a COPY: whoever gets bare rows begins more than one. */
+  beginAnew(): void {
+    this.#isFresh.fill(this.#options.options.format === 'csv')
   }
 
   /** Gives out what is buffered, also when it is little. */
@@ -203,9 +211,10 @@ export class RowRouter implements RowSink {
     line: number,
     lines: number,
   ): void {
-    const isShared = this.#placer === undefined && !this.#isApart
-    const last = isShared ? this.#options.shardCount - 1 : lane
-    for (let shard = lane; shard <= last; shard++) onRow(shard, length, line, lines)
+    onRow(lane, length, line, lines)
+    if (!this.#isShared) return
+    for (let shard = lane + 1; shard < this.#options.shardCount; shard++)
+      onRow(shard, length, line, lines)
   }
 
   #firstLines(lane: number, bytes: Buffer, start: number, end: number): number {
@@ -331,9 +340,8 @@ export class RowRouter implements RowSink {
 
   #give(lane: number, bytes: Buffer, rows: number): void {
     const { onBatch, shardCount } = this.#options
-    const isShared = this.#placer === undefined && !this.#isApart
-    const last = isShared ? shardCount - 1 : lane
-    for (let shard = isShared ? 0 : lane; shard <= last; shard++) {
+    const last = this.#isShared ? shardCount - 1 : lane
+    for (let shard = lane; shard <= last; shard++) {
       this.rowsPerShard[shard] = (this.rowsPerShard[shard] as number) + rows
       this.bytesPerShard[shard] = (this.bytesPerShard[shard] as number) + bytes.length
       onBatch(shard, bytes, rows)

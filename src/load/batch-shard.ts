@@ -3,13 +3,15 @@
  * down to the row at fault, inside savepoints of the same transaction. Never decides when to commit.
  */
 import type pg from 'pg'
+import { LineMap } from '../copy/line-map.js'
 import { type EngineError, engineError, toEngineError } from '../errors/engine-error.js'
 import { adminQuery, closePg } from '../pg/admin-query.js'
-import { connectPg, destroySocket } from '../pg/connect.js'
+import { destroySocket } from '../pg/connect.js'
 import { type CopyIn, openCopyIn } from '../pg/copy-in.js'
 import { type BadRow, Bisection, MOST_ROWS } from './bisection.js'
 import { serverLine } from './load-failure.js'
 import { RowStore } from './row-store.js'
+import type { ShardClients } from './shard-clients.js'
 
 /** What a server's COPY must have before and after the rows. */
 export interface Framing {
@@ -21,26 +23,35 @@ export interface Framing {
 }
 
 export class BatchShard {
-  readonly store: RowStore
+  /** Absent: rows are not kept, only their lines. */
+  readonly store: RowStore | undefined
+  #lines = new LineMap()
+  readonly #clients: ShardClients
+  readonly #url: string
   readonly #client: pg.Client
+  /** Inside a transaction, or lost. */
+  #isBusy = false
   #copy: CopyIn | undefined
   #wait: Promise<void> | undefined
   /** Rows a piece; grows while all goes well. */
   #pieceRows = MOST_ROWS
 
-  private constructor(client: pg.Client, keepsBytes: boolean) {
+  private constructor(clients: ShardClients, url: string, client: pg.Client, keepsRows: boolean) {
+    this.#clients = clients
+    this.#url = url
     this.#client = client
-    this.store = new RowStore(keepsBytes)
+    this.store = keepsRows ? new RowStore() : undefined
   }
 
-  static async open(url: string, keepsBytes: boolean): Promise<BatchShard> {
-    const client = await connectPg(url, { applicationName: 'pgshard copy-shard' })
+  /** `keepsRows`: for a load that runs batches again. */
+  static async open(clients: ShardClients, url: string, keepsRows: boolean): Promise<BatchShard> {
+    const client = await clients.borrow(url)
     try {
       await adminQuery(
         client,
         'set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set lock_timeout = 0',
       )
-      return new BatchShard(client, keepsBytes)
+      return new BatchShard(clients, url, client, keepsRows)
     } catch (error) {
       destroySocket(client)
       throw error
@@ -49,8 +60,29 @@ export class BatchShard {
 
   /** Begins the transaction of a batch; `lockSql` makes a second load of the same job wait. */
   async begin(lockSql: string): Promise<void> {
-    this.store.clear()
+    this.store?.clear()
+    this.#lines = new LineMap()
+    this.#isBusy = true
     await adminQuery(this.#client, `begin; ${lockSql}; savepoint pgshard_batch`)
+  }
+
+  /** Notes a row before its bytes are written. */
+  take(length: number, line: number, lines: number, ordinal: number): void {
+    if (this.store === undefined) this.#lines.take(line, lines)
+    else this.store.take(length, line, lines, ordinal)
+  }
+
+  /** The line of the file that the server means by `counted`. */
+  lineOf(counted: number, framing: Framing): number | undefined {
+    const { store } = this
+    if (store === undefined) return this.#lines.lineOf(counted)
+    const row = store.rowAt(0, counted, framing.countLines)
+    return row === undefined ? undefined : store.lineOf(row)
+  }
+
+  async commit(): Promise<void> {
+    await adminQuery(this.#client, 'commit')
+    this.#isBusy = false
   }
 
   startCopy(framing: Framing): void {
@@ -96,25 +128,32 @@ export class BatchShard {
     signal: AbortSignal,
   ): Promise<{ rows: number; bad: BadRow[] }> {
     await adminQuery(this.#client, 'rollback to pgshard_batch')
-    const pieces = new Bisection(this.store.count, this.#pieceRows)
+    const { store } = this
+    if (store === undefined) throw new TypeError('rows were not kept')
+    const pieces = new Bisection(store.count, this.#pieceRows)
     let rows = 0
     for (let piece = pieces.next(); piece !== undefined; piece = pieces.next()) {
       if (signal.aborted) throw engineError('INTERRUPTED', { what: 'copy-shard' })
-      const outcome = await this.#tryPiece(framing, piece.from, piece.to)
+      const outcome = await this.#tryPiece(framing, store.bytesOf(piece.from, piece.to))
       if (typeof outcome === 'number') {
         rows += outcome
         pieces.succeeded()
-      } else pieces.failed(outcome, this.#namedRow(framing, outcome, piece.from), isSure(outcome))
+      } else {
+        const line = serverLine(outcome)
+        const named =
+          line === undefined ? undefined : store.rowAt(piece.from, line, framing.countLines)
+        pieces.failed(outcome, named, isSure(outcome))
+      }
     }
     this.#pieceRows = pieces.pieceRows
     return { rows, bad: pieces.bad }
   }
 
   /** Rows taken, or why not. */
-  async #tryPiece(framing: Framing, from: number, to: number): Promise<number | EngineError> {
+  async #tryPiece(framing: Framing, piece: readonly Buffer[]): Promise<number | EngineError> {
     await adminQuery(this.#client, 'savepoint pgshard_piece')
     try {
-      const rows = await this.#send(framing, from, to)
+      const rows = await this.#send(framing, piece)
       await adminQuery(
         this.#client,
         'set constraints all immediate; release pgshard_piece; set constraints all deferred',
@@ -128,18 +167,13 @@ export class BatchShard {
     }
   }
 
-  async #send(framing: Framing, from: number, to: number): Promise<number> {
+  async #send(framing: Framing, piece: readonly Buffer[]): Promise<number> {
     this.startCopy(framing)
-    for (const bytes of this.store.bytesOf(from, to)) {
+    for (const bytes of piece) {
       this.write(bytes)
       if (await this.ready()) break
     }
     return await this.finishCopy(framing)
-  }
-
-  #namedRow(framing: Framing, error: EngineError, from: number): number | undefined {
-    const line = serverLine(error)
-    return line === undefined ? undefined : this.store.rowAt(from, line, framing.countLines)
   }
 
   /** Runs SQL; the first column of the last row. */
@@ -153,11 +187,15 @@ export class BatchShard {
     const copy = this.#copy
     this.#copy = undefined
     await copy?.fail('the load has failed elsewhere')
-    await this.#client.query('rollback').catch(() => undefined)
+    this.#isBusy = await this.#client.query('rollback').then(
+      () => false,
+      () => true,
+    )
   }
 
   async close(): Promise<void> {
-    await closePg(this.#client)
+    if (this.#isBusy) await closePg(this.#client)
+    else this.#clients.giveBack(this.#url, this.#client)
   }
 
   destroy(): void {

@@ -5,12 +5,12 @@
  */
 import type pg from 'pg'
 import { engineError } from '../errors/engine-error.js'
-import { adminQuery, closePg, inTransaction, type TextRow } from '../pg/admin-query.js'
-import { connectPg } from '../pg/connect.js'
+import { adminQuery, inTransaction, type TextRow } from '../pg/admin-query.js'
 import { checkpointTable, SCHEMA_LOCK } from '../setup/schema-text.js'
 import type { CopyJob, JobPart } from './copy-job.js'
 import { differenceOf, type InputIdentity } from './input-identity.js'
 import type { SeenMark } from './seen-bytes.js'
+import type { ShardClients } from './shard-clients.js'
 
 /** How far the shards have come with one part; by index of the shard. */
 export interface PartState {
@@ -32,10 +32,12 @@ export interface JobStart {
 const text = (value: string): string => `'${value.replaceAll("'", "''")}'`
 
 export class Checkpoints {
+  readonly #clients: ShardClients
   readonly #urls: readonly string[]
   readonly #job: CopyJob
 
-  constructor(urls: readonly string[], job: CopyJob) {
+  constructor(clients: ShardClients, urls: readonly string[], job: CopyJob) {
+    this.#clients = clients
     this.#urls = urls
     this.#job = job
   }
@@ -162,16 +164,7 @@ export class Checkpoints {
   }
 
   async #each<T>(work: (client: pg.Client) => Promise<T>): Promise<T[]> {
-    return await Promise.all(
-      this.#urls.map(async (url) => {
-        const client = await connectPg(url, { applicationName: 'pgshard copy-shard' })
-        try {
-          return await work(client)
-        } finally {
-          await closePg(client)
-        }
-      }),
-    )
+    return await Promise.all(this.#urls.map((url) => this.#clients.use(url, work)))
   }
 }
 

@@ -4,13 +4,13 @@ import { makeKeyPlacer } from '../sharding/key-placer.js'
 import { makeShardMap } from '../sharding/shard-map.js'
 import type { ShardingConfig } from '../sharding/sharded-table.js'
 import type { CopyTable } from './copy-target.js'
-import { type ExportRequest, exportShards } from './export-shards.js'
+import type { ExportRequest } from './export-shards.js'
 import { loadBatches } from './load-batches.js'
-import { type LoadRequest, type LoadWatch, loadCopy } from './load-copy.js'
-import { type DumpRequest, loadDump } from './load-dump.js'
+import type { DumpRequest } from './load-dump.js'
 import { dialectOf, formatOf, keyModifier, placeByColumn, splitNames } from './load-options.js'
 import type { LoadPlacement } from './load-placement.js'
 import type { LoadReport } from './load-report.js'
+import type { LoadRequest, LoadWatch } from './load-request.js'
 import { type Compression, type CopyInput, listInputs } from './open-input.js'
 
 /** The flags as oclif gives them; absent ones are undefined. */
@@ -62,8 +62,10 @@ export async function copyShard(
   shards: ShardChoice,
   watch: CopyShardWatch,
 ): Promise<LoadReport> {
-  if (flags.out !== undefined)
+  if (flags.out !== undefined) {
+    const { exportShards } = await import('./export-shards.js')
     return await exportShards(exportOf(flags.out, files, flags, shards), watch)
+  }
   if (files.length === 0) throw engineError('USAGE', { message: 'name a file to load, or --out' })
   const inputs = await listInputs(files)
   const sizes = inputs.map(({ sizeBytes }) => sizeBytes)
@@ -71,11 +73,17 @@ export async function copyShard(
     ? undefined
     : sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0)
   watch.onStart(total)
-  if (flags.format === 'pg_dump') return await loadDump(dumpOf(files, inputs, flags, shards), watch)
+  if (flags.format === 'pg_dump') {
+    const { loadDump } = await import('./load-dump.js')
+    return await loadDump(dumpOf(files, inputs, flags, shards), watch)
+  }
   const request = requestOf(files, inputs, flags, shards)
   if (flags['single-transaction'] && flags.jobs > 1)
     throw engineError('USAGE', { message: '--single-transaction takes one job' })
-  if (flags['dry-run'] || flags['single-transaction']) return await loadCopy(request, watch)
+  if (flags['dry-run'] || flags['single-transaction']) {
+    const { loadCopy } = await import('./load-copy.js')
+    return await loadCopy(request, watch)
+  }
   const rejectPath = rejectPathOf(flags)
   return await loadBatches(
     {

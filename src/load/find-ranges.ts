@@ -2,11 +2,12 @@
  * Where a file can be cut so that each stretch begins with a row: found by the splitter itself, from the beginning of the
  * file, because a newline may stand inside quotes that opened anywhere before it.
  */
-import { closeSync, createReadStream, openSync, readSync } from 'node:fs'
+import { closeSync, openSync, readSync } from 'node:fs'
 import type { CopyOptions } from '../copy/copy-options.js'
 import type { RowKey, RowSink } from '../copy/copy-row.js'
 import { firstLines } from '../copy/first-lines.js'
 import { makeRowSplitter } from '../copy/row-splitter.js'
+import { fileChunks } from './file-chunks.js'
 import type { CopyInput } from './open-input.js'
 
 export interface FileRange {
@@ -33,8 +34,7 @@ export async function findRanges(
   )
   const splitter = makeRowSplitter(options, { table: '', ...layout })
   try {
-    const file = createReadStream(input.name, { highWaterMark: 1 << 18 })
-    for await (const chunk of file as AsyncIterable<Buffer>) splitter.push(chunk, finder)
+    for await (const chunk of fileChunks(input.name)) splitter.push(chunk, finder)
     splitter.finish(finder)
   } catch {
     // The load will meet the fault, and say where.

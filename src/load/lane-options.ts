@@ -14,7 +14,7 @@ export interface LaneOptions {
   readonly shardCount: number
   readonly placer?: KeyPlacer
   readonly signal: AbortSignal
-  /** Waits until `bytes` more may be read. */
-  readonly pace: (bytes: number) => Promise<void>
+  /** After `bytes` were read; a promise when the next must wait. */
+  readonly pace: (bytes: number) => Promise<void> | undefined
   readonly onProgress: (readBytes: number, rows: number) => void
 }

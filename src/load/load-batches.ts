@@ -4,23 +4,22 @@
  */
 import { Readable } from 'node:stream'
 import { engineError } from '../errors/engine-error.js'
-import { adminQuery, closePg } from '../pg/admin-query.js'
-import { connectPg } from '../pg/connect.js'
 import { BatchShard } from './batch-shard.js'
 import { Checkpoints, type JobStart } from './checkpoints.js'
 import { type CopyJob, type JobPart, jobId, mapHashOf, optionsText } from './copy-job.js'
-import { type CopyTable, tableSql } from './copy-target.js'
+import { tableSql } from './copy-target.js'
 import { findRanges } from './find-ranges.js'
 import { type InputIdentity, identify } from './input-identity.js'
 import type { LaneOptions } from './lane-options.js'
-import { describeTable, type LoadRequest, type LoadWatch, makePace } from './load-copy.js'
 import { endingOf } from './load-failure.js'
 import { PartLoad } from './load-part.js'
-import type { LoadPlacement } from './load-placement.js'
 import type { LoadReport } from './load-report.js'
+import type { LoadRequest, LoadWatch } from './load-request.js'
+import { countRows, findSetting, type LoadSetting, laneOf, verifyCounts } from './load-setting.js'
 import { type CopyInput, readChunks } from './open-input.js'
 import { BINARY_HEAD, BINARY_TAIL, columnsOf, openPart } from './part-data.js'
 import { RejectFile } from './reject-file.js'
+import { ShardClients } from './shard-clients.js'
 
 export interface BatchRequest extends LoadRequest {
   readonly isResume: boolean
@@ -37,65 +36,55 @@ export interface BatchWatch extends LoadWatch {
 /** @throws the first failure; exit code 6 when rows stay committed */
 export async function loadBatches(request: BatchRequest, watch: BatchWatch): Promise<LoadReport> {
   const startedMs = watch.clock.monotonicMs()
-  const table = await describeTable(request)
-  const placement = request.placementOf(table)
-  const targets =
-    placement.kind === 'unsharded' ? [placement.shard] : request.urls.map((_, shard) => shard)
-  const load = new BatchLoad(request, watch, { table, placement, targets })
-  await load.run()
-  return {
-    ...load.totals(),
-    elapsedMs: watch.clock.monotonicMs() - startedMs,
-    isReference: placement.kind === 'reference',
-    isDryRun: false,
+  const clients = new ShardClients()
+  try {
+    const setting = await findSetting(request, clients)
+    const load = new BatchLoad(request, watch, setting, clients)
+    await load.run()
+    return {
+      ...load.totals(),
+      elapsedMs: watch.clock.monotonicMs() - startedMs,
+      isReference: setting.placement.kind === 'reference',
+      isDryRun: false,
+    }
+  } finally {
+    await clients.close()
   }
-}
-
-interface Setting {
-  readonly table: CopyTable
-  readonly placement: LoadPlacement
-  readonly targets: readonly number[]
 }
 
 class BatchLoad {
   readonly #request: BatchRequest
   readonly #watch: BatchWatch
-  readonly #setting: Setting
+  readonly #setting: LoadSetting
+  readonly #clients: ShardClients
   readonly #lane: LaneOptions
   readonly #stop = new AbortController()
-  readonly #urls: readonly string[]
   readonly #rows: number[]
   readonly #bytes: number[]
   #inputs: CopyInput[] = []
   #rejects: RejectFile | undefined
   #read = 0
 
-  constructor(request: BatchRequest, watch: BatchWatch, setting: Setting) {
-    const { table, placement, targets } = setting
+  constructor(
+    request: BatchRequest,
+    watch: BatchWatch,
+    setting: LoadSetting,
+    clients: ShardClients,
+  ) {
     this.#request = request
     this.#watch = watch
     this.#setting = setting
-    this.#urls = targets.map((shard) => request.urls[shard] as string)
-    this.#rows = targets.map(() => 0)
-    this.#bytes = targets.map(() => 0)
-    this.#lane = {
-      table,
-      options: request.options,
-      compression: request.compression,
-      shardCount: targets.length,
-      signal: AbortSignal.any([watch.signal, this.#stop.signal]),
-      pace: makePace(request.maxBytesPerSec, watch),
-      onProgress: (bytes, rows) => watch.onProgress(bytes, rows),
-      ...(request.columns === undefined ? {} : { columns: request.columns }),
-      ...(placement.kind === 'sharded' ? { placer: placement.placer } : {}),
-    }
+    this.#clients = clients
+    this.#rows = setting.targets.map(() => 0)
+    this.#bytes = setting.targets.map(() => 0)
+    this.#lane = laneOf(request, watch, setting, this.#stop.signal)
   }
 
   async run(): Promise<void> {
     const { isResume, rejectPath } = this.#request
     const { table } = this.#setting
     const job = await this.#describe()
-    const checkpoints = new Checkpoints(this.#urls, job)
+    const checkpoints = new Checkpoints(this.#clients, this.#setting.urls, job)
     const start = await checkpoints.start(isResume)
     if (start.isDone) {
       this.#watch.note('all rows are loaded already; only checkpoints were left')
@@ -105,7 +94,7 @@ class BatchLoad {
       this.#watch.note(
         `made table pgshard.copy_checkpoint on ${start.made} shards; it goes when the load is complete`,
       )
-    const before = this.#request.verifies ? await this.#countRows(start) : undefined
+    const before = this.#request.verifies ? await this.#countOthers(start) : undefined
     this.#addEarlier(start)
     try {
       if (rejectPath !== undefined) this.#rejects = await this.#openRejects(rejectPath, start)
@@ -245,7 +234,9 @@ class BatchLoad {
 
   async #openLane(): Promise<BatchShard[]> {
     const keeps = this.#request.rejectPath !== undefined
-    const opened = await Promise.allSettled(this.#urls.map((url) => BatchShard.open(url, keeps)))
+    const opened = await Promise.allSettled(
+      this.#setting.urls.map((url) => BatchShard.open(this.#clients, url, keeps)),
+    )
     const shards = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
     for (const one of opened) {
       if (one.status === 'fulfilled') continue
@@ -282,29 +273,16 @@ class BatchLoad {
   }
 
   /** Rows of each shard that are not this job's. */
-  async #countRows(start: JobStart | undefined): Promise<number[]> {
-    const sql = `select count(*) as n from ${tableSql(this.#setting.table)}`
-    return await Promise.all(
-      this.#urls.map(async (url, index) => {
-        const client = await connectPg(url)
-        try {
-          const [row] = await adminQuery(client, sql)
-          const ours = (start?.states ?? []).map(({ written }) => written[index] as number)
-          return Number(row?.['n']) - ours.reduce((sum, rows) => sum + rows, 0)
-        } finally {
-          await closePg(client)
-        }
-      }),
+  async #countOthers(start: JobStart): Promise<number[]> {
+    const counted = await countRows(this.#setting, this.#clients)
+    return counted.map((rows, index) =>
+      start.states.reduce((rest, { written }) => rest - (written[index] as number), rows),
     )
   }
 
   async #verify(before: readonly number[]): Promise<void> {
-    for (const [index, rows] of (await this.#countRows(undefined)).entries()) {
-      const found = rows - (before[index] as number)
-      const written = this.#rows[index] as number
-      const shard = this.#setting.targets[index] as number
-      if (found !== written) throw engineError('COPY_VERIFY_FAILED', { shard, found, written })
-    }
+    const after = await countRows(this.#setting, this.#clients)
+    verifyCounts(this.#setting, before, after, this.#rows)
   }
 }
 

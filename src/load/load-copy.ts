@@ -2,59 +2,38 @@
  * Loads files into the shards of one table: lanes side by side, one transaction a shard and lane, committed when all have
  * succeeded. Nothing is left behind by a failure before the first commit; one between commits is reported shard by shard.
  */
-import type { Clock } from '../base/clock.js'
-import type { CopyOptions } from '../copy/copy-options.js'
 import { engineError, toEngineError } from '../errors/engine-error.js'
-import { adminQuery, closePg } from '../pg/admin-query.js'
-import { connectPg } from '../pg/connect.js'
 import { LoadCommit } from './commit-two-phase.js'
-import { type CopyTable, readCopyTable, tableSql } from './copy-target.js'
 import type { LaneOptions } from './lane-options.js'
 import { nothingChanged } from './load-failure.js'
 import { LaneCounts, loadInput } from './load-lane.js'
-import type { LoadPlacement } from './load-placement.js'
 import type { LoadReport } from './load-report.js'
-import type { Compression, CopyInput } from './open-input.js'
+import type { LoadRequest, LoadWatch } from './load-request.js'
+import { countRows, findSetting, type LoadSetting, laneOf, verifyCounts } from './load-setting.js'
+import type { CopyInput } from './open-input.js'
+import { ShardClients } from './shard-clients.js'
 import { ShardWriters } from './shard-writers.js'
-
-export interface LoadRequest {
-  readonly inputs: readonly CopyInput[]
-  readonly compression: Compression
-  /** Connection strings in shard order. */
-  readonly urls: readonly string[]
-  /** As SQL writes it: `t`, `s.t`, `"S"."T"`. */
-  readonly table: string
-  readonly columns?: readonly string[]
-  readonly options: CopyOptions
-  readonly jobs: number
-  readonly isDryRun: boolean
-  readonly verifies: boolean
-  /** Commit by two-phase commit; needs `pgshard setup`, and one job. */
-  readonly isTwoPhase?: boolean
-  readonly maxBytesPerSec?: number
-  /** Asked once, with the table as it is on the first shard. */
-  readonly placementOf: (table: CopyTable) => LoadPlacement
-}
-
-export interface LoadWatch {
-  readonly clock: Clock
-  /** Aborted: stop and leave nothing behind. */
-  readonly signal: AbortSignal
-  /** Since the last call: bytes read of the inputs, rows split. */
-  onProgress(readBytes: number, rows: number): void
-  /** A line for the user. */
-  note?(line: string): void
-}
 
 /** @throws the first failure; nothing was committed unless it is COPY_COMMIT_PARTIAL */
 export async function loadCopy(request: LoadRequest, watch: LoadWatch): Promise<LoadReport> {
   const startedMs = watch.clock.monotonicMs()
-  const table = await describeTable(request)
-  const placement = request.placementOf(table)
-  const targets =
-    placement.kind === 'unsharded' ? [placement.shard] : request.urls.map((_, shard) => shard)
-  const counts = new LaneCounts(targets.length)
-  await new Load(request, watch, table, placement, targets, counts).run()
+  const clients = new ShardClients()
+  try {
+    const setting = await findSetting(request, clients)
+    const counts = new LaneCounts(setting.targets.length)
+    await new Load(request, watch, setting, clients, counts).run()
+    return reportOf(request, setting, counts, watch.clock.monotonicMs() - startedMs)
+  } finally {
+    await clients.close()
+  }
+}
+
+function reportOf(
+  request: LoadRequest,
+  { placement, targets }: LoadSetting,
+  counts: LaneCounts,
+  elapsedMs: number,
+): LoadReport {
   const isReference = placement.kind === 'reference'
   const shards = targets.map((shard, index) => ({
     shard,
@@ -69,56 +48,35 @@ export async function loadCopy(request: LoadRequest, watch: LoadWatch): Promise<
     written: request.isDryRun ? 0 : stored,
     rejected: request.isDryRun ? 0 : counts.read - stored,
     shards,
-    elapsedMs: watch.clock.monotonicMs() - startedMs,
+    elapsedMs,
     isReference,
     isDryRun: request.isDryRun,
-  }
-}
-
-export async function describeTable(request: LoadRequest): Promise<CopyTable> {
-  const client = await connectPg(request.urls[0] as string)
-  try {
-    return await readCopyTable(client, request.table, 0)
-  } finally {
-    await closePg(client)
   }
 }
 
 class Load {
   readonly #request: LoadRequest
   readonly #watch: LoadWatch
-  readonly #table: CopyTable
-  readonly #targets: readonly number[]
+  readonly #setting: LoadSetting
+  readonly #clients: ShardClients
   readonly #counts: LaneCounts
   readonly #lane: LaneOptions
-  /** Aborted by the first failure, so that other lanes stop too. */
   readonly #stop = new AbortController()
   readonly #writers: ShardWriters[] = []
 
   constructor(
     request: LoadRequest,
     watch: LoadWatch,
-    table: CopyTable,
-    placement: LoadPlacement,
-    targets: readonly number[],
+    setting: LoadSetting,
+    clients: ShardClients,
     counts: LaneCounts,
   ) {
     this.#request = request
     this.#watch = watch
-    this.#table = table
-    this.#targets = targets
+    this.#setting = setting
+    this.#clients = clients
     this.#counts = counts
-    this.#lane = {
-      table,
-      options: request.options,
-      compression: request.compression,
-      shardCount: targets.length,
-      signal: AbortSignal.any([watch.signal, this.#stop.signal]),
-      pace: makePace(request.maxBytesPerSec, watch),
-      onProgress: (bytes, rows) => watch.onProgress(bytes, rows),
-      ...(request.columns === undefined ? {} : { columns: request.columns }),
-      ...(placement.kind === 'sharded' ? { placer: placement.placer } : {}),
-    }
+    this.#lane = laneOf(request, watch, setting, this.#stop.signal)
   }
 
   async run(): Promise<void> {
@@ -127,14 +85,16 @@ class Load {
       for (const input of queue) await loadInput(input, this.#lane, undefined, this.#counts)
       return
     }
-    const urls = this.#targets.map((shard) => this.#request.urls[shard] as string)
+    const { urls } = this.#setting
     const twoPhase =
       this.#request.isTwoPhase === true && urls.length > 1
         ? await LoadCommit.open(urls, this.#watch.clock)
         : undefined
     try {
       await this.#fill(queue)
-      const before = this.#request.verifies ? await this.#countRows() : undefined
+      const before = this.#request.verifies
+        ? await countRows(this.#setting, this.#clients)
+        : undefined
       if (twoPhase === undefined) await this.#commit()
       else await this.#commitTwoPhase(twoPhase)
       if (before !== undefined) await this.#verify(before)
@@ -147,7 +107,7 @@ class Load {
   }
 
   async #fill(queue: CopyInput[]): Promise<void> {
-    const urls = this.#targets.map((shard) => this.#request.urls[shard] as string)
+    const { urls } = this.#setting
     const lanes = Math.min(this.#request.jobs, queue.length)
     // Not side by side: one that cannot be opened must not leave the others waiting.
     for (let lane = 0; lane < lanes; lane++) this.#writers.push(await ShardWriters.open(urls))
@@ -182,12 +142,12 @@ class Load {
     })
     const done = new Set<string>()
     const names = this.#writers.flatMap((_, lane) =>
-      this.#targets.map((shard) => label(lane, shard, this.#writers.length)),
+      this.#setting.targets.map((shard) => label(lane, shard, this.#writers.length)),
     )
     try {
       for (const [lane, writers] of this.#writers.entries())
         await writers.commitAll((index) =>
-          done.add(label(lane, this.#targets[index] as number, this.#writers.length)),
+          done.add(label(lane, this.#setting.targets[index] as number, this.#writers.length)),
         )
     } catch (error) {
       // A server that answered has rolled back; one that was lost may have committed.
@@ -219,33 +179,9 @@ class Load {
     }
   }
 
-  /** Rows that others see now, by shard: our own are not committed yet. */
-  async #countRows(): Promise<number[]> {
-    const counted: number[] = []
-    for (const shard of this.#targets) {
-      const client = await connectPg(this.#request.urls[shard] as string)
-      try {
-        const [row] = await adminQuery(client, `select count(*) as n from ${tableSql(this.#table)}`)
-        counted.push(Number(row?.['n']))
-      } finally {
-        await closePg(client)
-      }
-    }
-    return counted
-  }
-
   async #verify(before: readonly number[]): Promise<void> {
-    const after = await this.#countRows()
-    for (const [index, rows] of after.entries()) {
-      const found = rows - (before[index] as number)
-      const written = this.#counts.rows[index] as number
-      if (found !== written)
-        throw engineError('COPY_VERIFY_FAILED', {
-          shard: this.#targets[index] as number,
-          found,
-          written,
-        })
-    }
+    const after = await countRows(this.#setting, this.#clients)
+    verifyCounts(this.#setting, before, after, this.#counts.rows)
   }
 }
 
@@ -258,16 +194,3 @@ function commitDetail(error: unknown, shard: string): string {
 
 const label = (lane: number, shard: number, lanes: number): string =>
   lanes === 1 ? String(shard) : `${shard} (job ${lane + 1})`
-
-/** A pause that keeps the mean rate below the limit. */
-export function makePace(maxBytesPerSec: number | undefined, watch: LoadWatch) {
-  if (maxBytesPerSec === undefined) return async () => undefined
-  const { clock, signal } = watch
-  const startedMs = clock.monotonicMs()
-  let bytes = 0
-  return async (more: number) => {
-    bytes += more
-    const dueMs = (bytes * 1000) / maxBytesPerSec - (clock.monotonicMs() - startedMs)
-    if (dueMs > 1) await clock.sleep(dueMs, signal)
-  }
-}

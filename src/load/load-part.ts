@@ -110,7 +110,7 @@ export class PartLoad {
       ...(isBehind ? { skip: state.lastRow } : {}),
       ...(rejects === undefined ? {} : { onBad: (...bad) => this.#rejectUnplaced(...bad) }),
       onRow: (shard, length, line, lines) =>
-        (shards[shard] as BatchShard).store.take(
+        (shards[shard] as BatchShard).take(
           length,
           line + part.linesBefore,
           lines,
@@ -118,7 +118,7 @@ export class PartLoad {
         ),
       onBatch: (shard, bytes) => {
         const to = shards[shard] as BatchShard
-        to.store.keep(bytes)
+        to.store?.keep(bytes)
         to.write(bytes)
         this.#sentBytes[shard] = (this.#sentBytes[shard] as number) + bytes.length
       },
@@ -130,6 +130,7 @@ export class PartLoad {
     const lock = checkpoints.lockSql(this.#data.part.part)
     await Promise.all(shards.map((shard) => shard.begin(lock)))
     if (this.#streams) for (const shard of shards) shard.startCopy(this.#data.framing)
+    this.#router.beginAnew()
     this.#isOpen = true
     this.#bytes = 0
   }
@@ -182,7 +183,7 @@ export class PartLoad {
     const { onCommitted, shards } = this.#context
     const ends = await Promise.allSettled(
       shards.map(async (shard, index) => {
-        await shard.ask('commit')
+        await shard.commit()
         this.#lastRow[index] = Math.max(to, this.#lastRow[index] as number)
         onCommitted(index, (done[index] as ShardOutcome).rows, this.#sentBytes[index] as number)
         this.#sentBytes[index] = 0
@@ -213,11 +214,10 @@ export class PartLoad {
 
   /** A shard's error with the line of the file. */
   #placed(error: EngineError, index: number): LineFault<EngineError> {
-    const { store } = this.#context.shards[index] as BatchShard
+    const shard = this.#context.shards[index] as BatchShard
     const { framing, layout, part } = this.#data
     const counted = serverLine(error)
-    const row = counted === undefined ? undefined : store.rowAt(0, counted, framing.countLines)
-    const line = row === undefined ? undefined : store.lineOf(row)
+    const line = counted === undefined ? undefined : shard.lineOf(counted, framing)
     const names = { table: layout.table, file: part.identity.name }
     return { error: placeServerError(error, names, line), line }
   }
@@ -264,6 +264,7 @@ export class PartLoad {
     const seen = new Set<number>()
     for (const [index, { bad }] of done.entries()) {
       const { store } = shards[index] as BatchShard
+      if (store === undefined) continue
       for (const { row, error } of bad) {
         const ordinal = store.ordinalOf(row)
         if (lane.placer === undefined && seen.has(ordinal)) continue

@@ -3,12 +3,12 @@
  * Chunks are lent one at a time, so that a slow reader stops the file and not the memory.
  */
 import { createReadStream, statSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
+import { open, readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { pipeline, Readable, type Transform } from 'node:stream'
 import * as zlib from 'node:zlib'
-import { Decompress } from 'fzstd'
 import { engineError, isEngineError } from '../errors/engine-error.js'
+import { fileChunks } from './file-chunks.js'
 
 export type Compression = 'auto' | 'none' | 'gzip' | 'zstd'
 
@@ -16,6 +16,8 @@ export interface CopyInput {
   readonly name: string
   /** Bytes on disk; absent for standard input. */
   readonly sizeBytes?: number
+  /** A plain file, or the stretch of it that is read. */
+  readonly file?: { readonly path: string; readonly start?: number; readonly end?: number }
   /** The first megabyte, of what can be read but once. */
   readonly sample?: Buffer
   open(): Readable
@@ -57,11 +59,14 @@ function openFile(path: string): CopyInput {
     throw engineError('FILE_MISSING', { path, reason: 'no such file or directory' })
   if (stat.isDirectory()) throw engineError('FILE_MISSING', { path, reason: 'is a directory' })
   const open = () => createReadStream(path, { highWaterMark: READ_BYTES })
-  return stat.isFile() ? { name: path, sizeBytes: stat.size, open } : { name: path, open }
+  return stat.isFile()
+    ? { name: path, sizeBytes: stat.size, file: { path }, open }
+    : { name: path, open }
 }
 
 /**
- * The data of an input, unpacked. `onRead` hears how many bytes of the input itself have been read.
+ * The data of an input, unpacked; each chunk is lent until the next is asked for. `onRead` hears how many bytes of the input
+ * itself have been read.
  * @throws COPY_INPUT_BROKEN
  */
 export async function* readChunks(
@@ -69,26 +74,49 @@ export async function* readChunks(
   compression: Compression,
   onRead: (bytes: number) => void,
 ): AsyncGenerator<Buffer> {
-  const source = input.open()
   try {
-    const raw = countChunks(source, onRead)
-    const { head, rest } = await peek(raw, 4)
-    const kind = compression === 'auto' ? detect(head) : compression
-    yield* unpack(rest, kind)
+    const { file } = input
+    if (file !== undefined && (await isPlain(file.path, compression)))
+      yield* countChunks(fileChunks(file.path, file.start, file.end), onRead)
+    else yield* unpackedStream(input, compression, onRead)
   } catch (error) {
     if (isEngineError(error)) throw error
     const reason = error instanceof Error ? error.message : String(error)
     throw engineError('COPY_INPUT_BROKEN', { name: input.name, reason }, { cause: error })
+  }
+}
+
+async function isPlain(path: string, compression: Compression): Promise<boolean> {
+  if (compression !== 'auto') return compression === 'none'
+  const file = await open(path)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(4), 0, 4, 0)
+    return detect(buffer.subarray(0, bytesRead)) === 'none'
+  } finally {
+    await file.close()
+  }
+}
+
+async function* unpackedStream(
+  input: CopyInput,
+  compression: Compression,
+  onRead: (bytes: number) => void,
+): AsyncGenerator<Buffer> {
+  const source = input.open()
+  try {
+    const raw = countChunks(source as AsyncIterable<Buffer>, onRead)
+    const { head, rest } = await peek(raw, 4)
+    yield* unpack(rest, compression === 'auto' ? detect(head) : compression)
   } finally {
     source.destroy()
   }
 }
 
 async function* countChunks(
-  source: Readable,
+  chunks: AsyncIterable<Buffer>,
   onRead: (bytes: number) => void,
 ): AsyncGenerator<Buffer> {
-  for await (const chunk of source as AsyncIterable<Buffer>) {
+  for await (const chunk of chunks) {
     onRead(chunk.length)
     yield chunk
   }
@@ -137,6 +165,8 @@ async function* through(
 }
 
 async function* unzstd(chunks: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  // Loaded only here: most inputs are not packed so.
+  const { Decompress } = await import('fzstd')
   let unpacked: Uint8Array[] = []
   const decoder = new Decompress((piece) => unpacked.push(piece))
   for await (const chunk of chunks) {

@@ -1,5 +1,4 @@
 /** Opens a part of an input: its columns, its bytes, and what each COPY of it needs around the rows. */
-import { createReadStream } from 'node:fs'
 import type { CopyLayout } from '../copy/copy-row.js'
 import { firstLines } from '../copy/first-lines.js'
 import { engineError } from '../errors/engine-error.js'
@@ -62,13 +61,8 @@ async function* rangeOf(
 ): AsyncGenerator<Buffer> {
   if (head !== undefined) yield head
   if (part.end <= part.start) return
-  const open = () =>
-    createReadStream(input.name, {
-      start: part.start,
-      end: part.end - 1,
-      highWaterMark: 128 * 1024,
-    })
-  yield* readChunks({ name: input.name, open }, 'none', (bytes) => lane.onProgress(bytes, 0))
+  const stretch = { ...input, file: { path: input.name, start: part.start, end: part.end } }
+  yield* readChunks(stretch, 'none', (bytes) => lane.onProgress(bytes, 0))
 }
 
 export async function columnsOf(

@@ -1,11 +1,10 @@
-/** The rows of one batch for one shard: where each stands in the file and, when they may be sent again, their bytes. */
+/** The rows of one batch for one shard, to be sent again: their bytes, and where each stands in the file. */
 
 const FIRST_ROWS = 1024
 
 export class RowStore {
   /** Rows taken. */
   count = 0
-  readonly #keepsBytes: boolean
   /** By row: where its bytes end, the line of the file that it ends on, the lines it has. */
   #ends = new Float64Array(FIRST_ROWS)
   #lines = new Float64Array(FIRST_ROWS)
@@ -15,10 +14,6 @@ export class RowStore {
   /** By piece: where it begins. */
   #begins: number[] = []
   #length = 0
-
-  constructor(keepsBytes: boolean) {
-    this.#keepsBytes = keepsBytes
-  }
 
   /** `ordinal`: which row of its part, from 1. */
   take(length: number, line: number, lines: number, ordinal: number): void {
@@ -33,8 +28,6 @@ export class RowStore {
 
   /** Bytes of rows that were taken, in order; kept, not copied. */
   keep(bytes: Buffer): void {
-    // The first rows are kept in any case: their lines are counted again.
-    if (!this.#keepsBytes && this.#pieces.length > 0) return
     this.#begins.push(this.#length)
     this.#pieces.push(bytes)
     this.#length += bytes.length
@@ -63,15 +56,11 @@ export class RowStore {
   rowAt(from: number, line: number, countLines: (row: Buffer[]) => number): number | undefined {
     let seen = 0
     for (let row = from; row < this.count; row++) {
-      seen += row === from ? this.#firstLines(row, countLines) : (this.#lineCounts[row] as number)
+      seen +=
+        row === from ? countLines(this.bytesOf(row, row + 1)) : (this.#lineCounts[row] as number)
       if (seen >= line) return row
     }
     return undefined
-  }
-
-  #firstLines(row: number, countLines: (row: Buffer[]) => number): number {
-    const isKept = (this.#ends[row] as number) <= this.#length
-    return isKept ? countLines(this.bytesOf(row, row + 1)) : (this.#lineCounts[row] as number)
   }
 
   /** Bytes of the rows from…to. */

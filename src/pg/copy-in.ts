@@ -2,6 +2,7 @@
  * COPY … FROM STDIN over pg-copy-streams. `write` says when to wait; a failure of the server rejects with its whole
  * error; a lost connection rejects too instead of hanging. Feed it chunks of 64 KB and more, never single rows.
  */
+import type { Writable } from 'node:stream'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { type Deferred, deferred } from '../base/deferred.js'
@@ -47,7 +48,12 @@ export class CopyIn {
   /** Sends owned bytes. A promise comes back when the caller must wait; it rejects as soon as the COPY has failed. */
   write(chunk: Buffer): Promise<void> | undefined {
     if (this.#isOver) return this.#done.promise.then(() => undefined)
-    if (this.#stream.write(chunk)) return undefined
+    // Header and body of the message go out in one piece.
+    const socket = socketOf(this.#client)
+    socket.cork()
+    const isTaken = this.#stream.write(chunk)
+    socket.uncork()
+    if (isTaken) return undefined
     this.#drained ??= deferred()
     return this.#drained.promise.then(() => {
       if (this.#isOver) return this.#done.promise.then(() => undefined)
@@ -67,6 +73,9 @@ export class CopyIn {
     await this.#done.promise.catch(() => undefined)
   }
 }
+
+const socketOf = (client: pg.Client): Writable =>
+  (client as unknown as { connection: { stream: Writable } }).connection.stream
 
 /** Starts `sql` on a client that has nothing else to do until the COPY is over. */
 export function openCopyIn(client: pg.Client, sql: string): CopyIn {

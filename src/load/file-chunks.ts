@@ -1,0 +1,37 @@
+/**
+ * A file in large pieces, the next one being read while the last is worked on, into two buffers that are used by turns.
+ * Fresh buffers would cost more than the reading: the system clears every page of them.
+ */
+import { open } from 'node:fs/promises'
+
+const READ_BYTES = 256 * 1024
+
+/** Bytes of the file from `start` to `end` (exclusive); each piece is lent until the next is asked for. */
+export async function* fileChunks(
+  path: string,
+  start = 0,
+  end = Number.POSITIVE_INFINITY,
+): AsyncGenerator<Buffer> {
+  const file = await open(path)
+  let position = start
+  const readInto = async (buffer: Buffer) => {
+    const wanted = Math.min(buffer.length, end - position)
+    if (wanted <= 0) return buffer.subarray(0, 0)
+    const { bytesRead } = await file.read(buffer, 0, wanted, position)
+    position += bytesRead
+    return buffer.subarray(0, bytesRead)
+  }
+  let used = Buffer.allocUnsafeSlow(READ_BYTES)
+  let spare = Buffer.allocUnsafeSlow(READ_BYTES)
+  let next = readInto(used)
+  try {
+    for (let chunk = await next; chunk.length > 0; chunk = await next) {
+      ;[used, spare] = [spare, used]
+      next = readInto(used)
+      yield chunk
+    }
+  } finally {
+    await next.catch(() => undefined)
+    await file.close()
+  }
+}
