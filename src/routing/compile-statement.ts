@@ -5,7 +5,9 @@ import { allShards } from '../sharding/shard-set.js'
 import type { CommentHints } from '../sql/hint.js'
 import type { Statement } from '../sql/statement.js'
 import { localConstraints } from './constraints.js'
+import { planDdl } from './ddl-route.js'
 import { readsOnly } from './effects.js'
+import { compileExplain } from './explain.js'
 import type { Run } from './key-value.js'
 import { withHints } from './manual.js'
 import { type Names, namesOf, sameNames } from './names.js'
@@ -80,14 +82,11 @@ function compileFixed(statement: Statement, role: Role): Plan | undefined {
       return unsupported(statement.verb, eachShardAdvice)
     case 'truncate':
     case 'lock':
-    case 'call':
-    case 'do':
     case 'ddl':
     case 'utility':
-      return unsupported(statement.verb, eachShardAdvice)
-    case 'explain':
-      if (statement.root) return undefined
-      if (statement.effects.execute) return relayAnywhere(role, 'the session sees to it')
+      return undefined
+    case 'call':
+    case 'do':
       return unsupported(statement.verb, eachShardAdvice)
     default:
       return statement.root ? undefined : relayAnywhere(role, 'the session sees to it')
@@ -100,6 +99,10 @@ function compileForNames(
   role: Role,
   names: Names,
 ): RouteOf {
+  if (statement.ddl) {
+    const plan = planDdl(statement, world, names)
+    return () => plan
+  }
   const copy = statement.effects.copy
   if (copy?.direction === 'in') {
     const plan = copyIn(statement, world, names)
@@ -133,6 +136,11 @@ export function compileStatement(
   const role: Role = readsOnly(statement, world) ? 'any' : 'primary'
   if (world.map.shardCount === 1) return compileSingle(hints, role)
   const fixed = compileFixed(statement, role)
-  const own: RouteOf = fixed ? () => fixed : compileNames(statement, world, role)
+  const own: RouteOf =
+    statement.kind === 'explain' && !statement.effects.execute
+      ? compileExplain({ planner: world.planner, isExpanded: world.expandsExplain })
+      : fixed
+        ? () => fixed
+        : compileNames(statement, world, role)
   return withHints(own, hints, role, world)
 }

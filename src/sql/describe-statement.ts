@@ -9,6 +9,7 @@ import {
   windowBuiltins,
 } from './builtin-functions.js'
 import { tokensWithin } from './clause-tokens.js'
+import { describeDdl } from './describe-ddl.js'
 import { readQuery } from './describe-dml.js'
 import { describeUtility } from './describe-utility.js'
 import { TokenKind, tokens } from './lexer.js'
@@ -113,6 +114,9 @@ function assemble(parts: Assembled, survey: Survey, verb: string): Statement {
   }
 }
 
+/** Kinds that name relations without being queries. */
+const described = new Set<StatementKind>(['ddl', 'truncate', 'lock', 'utility'])
+
 const readsOnly = (survey: Survey): boolean =>
   !survey.locks && !survey.writes && !survey.functions.some(mayWrite)
 
@@ -182,5 +186,6 @@ export function describeStatement(
     dependsOnLiterals: utility.kind !== 'explain' && utility.kind !== 'declare',
   }
   const words = utility.kind === 'ddl' || utility.kind === 'explain' ? 2 : 1
-  return assemble(parts, survey, verbOf(source, firstToken, words))
+  const assembled = assemble(parts, survey, verbOf(source, firstToken, words))
+  return described.has(utility.kind) ? { ...assembled, ddl: describeDdl(node) } : assembled
 }

@@ -3,6 +3,7 @@
  * what its conditions say of their columns. Immutable and without literals: a value names the slot where it stands.
  */
 import type { Effects, StatementKind } from '../plan/effects.js'
+import type { DdlFacts } from './describe-ddl.js'
 import type { SelectFacts } from './select.js'
 import type { ColumnUse, Value } from './value.js'
 
@@ -129,6 +130,8 @@ export interface Statement {
   readonly repeatsParameters: boolean
   /** The effects hold values of literals: other texts of the template need their own facts. */
   readonly dependsOnLiterals: boolean
+  /** Of what is neither a query nor about the session. */
+  readonly ddl?: DdlFacts
   /** First words, for messages: `create table`. */
   readonly verb: string
 }

@@ -18,6 +18,8 @@ export async function commitOverShards(
   core.held.ending = committing
   try {
     await committing
+    // what comes next, of this client or of another, shall know what was made
+    if (core.transaction.changedSchema) await core.access.schemaChanged()
   } catch (error) {
     await rollBackAll(core, helds)
     throw error
@@ -31,9 +33,9 @@ export async function rollBackAll(core: SessionCore, helds: readonly HeldServer[
   await Promise.all(
     helds.map(async (held) => {
       if (!held.joined) return
+      isOut(held)
       try {
         if (held.server.status !== TX_IDLE) await held.server.query('ROLLBACK')
-        isOut(held)
         held.server.settings = core.transaction.base
       } catch {
         core.held.discard(held, 'could not be rolled back')

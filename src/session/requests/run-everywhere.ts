@@ -22,8 +22,12 @@ export function runEverywhere(core: SessionCore, request: SeveralRequest, plan: 
   if (!program)
     throw engineError('INTERNAL', { message: 'a plan for everywhere without a program' })
   checkPortal(request, program.returns)
+  const { transaction } = core
+  if (request.statement.kind === 'lock' && (!transaction.isExplicit || transaction.isOurs)) {
+    throw engineError('SESSION_ONLY_IN_BLOCK', { what: 'LOCK TABLE' })
+  }
   const shards = listShards(plan.target, core.access.planner.shardCount)
-  if (program.outsideTransaction && !core.transaction.isExplicit) {
+  if (program.outsideTransaction && !transaction.isExplicit) {
     return ending(core, () => oneByOne(core, request, shards))
   }
   ending(core, async () => {

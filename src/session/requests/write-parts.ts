@@ -23,6 +23,7 @@ export async function runOnServers(
   texts: readonly ServerText[],
   of: number,
 ): Promise<readonly WriteReply[]> {
+  if (texts.length === 0) return []
   const parts = texts.map(({ held, bytes }) => {
     const prelude = core.held.prelude(held, core.transaction)
     return {

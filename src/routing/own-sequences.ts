@@ -1,0 +1,24 @@
+/** Sequences of a table that was just made: counted in steps of the number of shards, as `pgshard setup` does with older ones. */
+import type { NamedRelation } from '../sql/describe-ddl.js'
+import { quoteName, quoteText } from './write-text.js'
+
+/**
+ * What a shard is asked behind CREATE TABLE, so that it draws other numbers than the others do. A sequence that has given
+ * a number, or that counts in steps of its maker's choice, is left as it is.
+ */
+export function ownSequencesApart(
+  table: NamedRelation,
+): (shard: number, shardCount: number) => string {
+  const path = [...(table.schema === undefined ? [] : [table.schema]), table.name]
+  const name = quoteText(path.map(quoteName).join('.'))
+  return (shard, shardCount) => `DO $pgshard$ DECLARE own pg_catalog.regclass; BEGIN
+  FOR own IN SELECT d.objid FROM pg_catalog.pg_depend d
+    JOIN pg_catalog.pg_sequence s ON s.seqrelid = d.objid
+    WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
+      AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+      AND d.refobjid = pg_catalog.to_regclass(${name}) AND d.deptype IN ('a', 'i')
+      AND s.seqincrement = 1 AND pg_catalog.pg_sequence_last_value(d.objid) IS NULL
+  LOOP
+    EXECUTE pg_catalog.format('ALTER SEQUENCE %s INCREMENT BY ${shardCount} START WITH ${shard + 1} RESTART', own);
+  END LOOP; END $pgshard$`
+}

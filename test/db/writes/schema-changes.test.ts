@@ -1,0 +1,105 @@
+/** DDL and its kin over shards: on all of them or on none, and known to everybody at once. */
+import { describe, expect, it } from 'vitest'
+import { failure, SHARDS, useShardedRig } from '../session/sharded-rig.js'
+
+const made = "select count(*)::int as n from pg_class where relname = '"
+
+describe('schema changes over shards', () => {
+  const rig = useShardedRig()
+
+  const onAll = async (name: string): Promise<unknown[]> =>
+    (await rig().everywhere(`${made}${name}'`)).map(([row]) => row?.['n'])
+
+  it('D118: CREATE TABLE stands on every shard, and is routed by this and other clients at once', async () => {
+    const { key, served, onShard } = rig()
+    const client = await served.connect()
+    await client.query('drop table big')
+    await client.query('create table big (id bigserial primary key, k bigint, n int)')
+    expect(await onAll('big')).toEqual([1, 1, 1])
+    const rows = [0, 1, 2, 0].map((shard) => `(${key(shard)}, ${shard})`).join(', ')
+    const { rows: made } = await client.query(`insert into big (k, n) values ${rows} returning id`)
+    expect(new Set(made.map(({ id }) => id)).size).toBe(4)
+    await served.query(`insert into big (k, n) values (${key(1)}, 9)`)
+    expect(await onShard(1, 'select n from big order by n')).toEqual([{ n: 1 }, { n: 9 }])
+    await client.query('truncate big, item restart identity')
+    const { rows: again } = await client.query(`insert into big (k, n) values ${rows} returning id`)
+    expect(new Set(again.map(({ id }) => id)).size).toBe(4)
+    await client.end()
+  })
+
+  it('D118: what one shard refuses stands on none', async () => {
+    const { onShard, served } = rig()
+    await onShard(1, 'create table taken (n int)')
+    expect(await failure(served.query('create table taken (n int)'))).toBe(
+      '42P07 relation "taken" already exists',
+    )
+    expect(await onAll('taken')).toEqual([0, 1, 0])
+  })
+
+  it('D118: in a transaction of the client it is undone with it', async () => {
+    const { served } = rig()
+    const client = await served.connect()
+    await client.query('begin')
+    await client.query('create view names as select code from country')
+    await client.query('create index on item (v)')
+    await client.query('rollback')
+    expect(await onAll('names')).toEqual([0, 0, 0])
+    await client.query('begin; create view names as select code from country; commit')
+    expect(await onAll('names')).toEqual([1, 1, 1])
+    expect((await client.query('select * from names order by 1')).rows).toHaveLength(2)
+    await client.end()
+  })
+
+  it('D118: indexes that are built CONCURRENTLY say which shards have them when one fails', async () => {
+    const { onShard, served } = rig()
+    await served.query('create index concurrently item_v on item (v)')
+    expect(await onAll('item_v')).toEqual([1, 1, 1])
+    await onShard(1, 'create table item_id (n int)')
+    const client = await served.connect()
+    const error = await client.query('create index concurrently item_id on item (id)').then(
+      () => undefined,
+      (cause: unknown) => cause as { code: string; detail: string; hint: string },
+    )
+    expect(error).toMatchObject({
+      code: '55000',
+      detail: 'it has run on shard 0, and not on shard 1, 2',
+      hint: expect.stringContaining('pgshard_shard'),
+    })
+    expect(await failure(client.query('begin; create index concurrently x on item (v)'))).toMatch(
+      /^25001 /,
+    )
+    await client.end()
+    await served.query('vacuum (analyze) item')
+  })
+
+  it('D118: TRUNCATE, LOCK, COMMENT, GRANT and types reach every shard', async () => {
+    const { everywhere, key, served } = rig()
+    for (let shard = 0; shard < SHARDS; shard++)
+      await served.query(`insert into item values (${key(shard)}, 1, 'x')`)
+    const client = await served.connect()
+    await client.query('begin')
+    await client.query('lock table item in exclusive mode')
+    await client.query('truncate item')
+    await client.query('commit')
+    expect(await everywhere('select 1 from item')).toEqual([[], [], []])
+    expect(await failure(client.query('lock table item'))).toMatch(/^25P01 /)
+    await client.query("create type mood as enum ('sad', 'happy')")
+    await client.query("comment on table item is 'things'")
+    await client.query('grant select on item to public')
+    await client.end()
+    const comments = await everywhere("select obj_description('item'::regclass) as d")
+    expect(comments.map(([row]) => row?.['d'])).toEqual(['things', 'things', 'things'])
+  })
+
+  it('D118: what would differ between shards is refused', async () => {
+    const { served } = rig()
+    const refusals = [
+      'create table copied as select * from item',
+      'create table drawn as select random() as r from country',
+      'create database other',
+    ]
+    for (const sql of refusals) expect(await failure(served.query(sql)), sql).toMatch(/^0A000 /)
+    await served.query('create table copied as select * from country')
+    expect(await onAll('copied')).toEqual([1, 1, 1])
+  })
+})
