@@ -172,7 +172,6 @@ describe('takeRows', () => {
       },
       { isTogether: true, columns: [1, 2] },
     )
-    // a frame of nine bytes has a tab in its length
     servers[0]!.says(Buffer.concat([textCopy(['0\t\\N\t\\N', '1\tx\ty']), ready]))
     servers[1]!.says(Buffer.concat([textCopy(['1\tlonger text\t\\N']), ready]))
     finisher.says(ready)
@@ -181,6 +180,17 @@ describe('takeRows', () => {
       ['\\N\n'],
       ['x\ty\n', 'longer text\t\\N\n'],
     ])
+  })
+
+  it('a length that reads as a tab is no tab', async () => {
+    const { finisher, servers, done } = rig(
+      { formats: ['text', 'text'], sources: [[0, 1]] },
+      { isTogether: true },
+    )
+    servers[0]!.says(Buffer.concat([textCopy(['0\tab', '1\tcd']), ready]))
+    finisher.says(ready)
+    await done
+    expect(taken(finisher).map((bodies) => bodies.map(String))).toEqual([['ab\n'], ['cd\n']])
   })
 
   it('a shard that is ahead waits, unread, and a full socket stops all', async () => {
