@@ -4,9 +4,12 @@
  */
 import type { MergeProgram } from '../plan/merge-program.js'
 import type { FieldDescription } from '../wire/backend-messages.js'
+import { GroupRows } from './group-rows.js'
 import { RowKeys } from './keys/row-keys.js'
 import { LimitRows, type RowSink } from './limit-rows.js'
 import { OrderedRows } from './ordered-rows.js'
+import type { RowStage } from './row-stage.js'
+import { SortRows } from './sort-rows.js'
 import { UnorderedRows } from './unordered-rows.js'
 
 /** A shard with more than this waiting is read no further. */
@@ -26,8 +29,22 @@ export interface RowMergeOptions {
   resume?(shard: number): void
 }
 
+/** By which keys rows are as good as the last one, and where those of the last one are kept. */
+function tiesOf(
+  program: MergeProgram,
+  order: RowKeys | undefined,
+  sort: RowKeys | undefined,
+  shards: number,
+): { keys: RowKeys; count: number; slot: number } | undefined {
+  if (!program.withTies) return undefined
+  if (sort) return { keys: sort, count: program.tieKeys ?? program.sort!.length, slot: 0 }
+  return order && { keys: order, count: program.tieKeys ?? program.order.length, slot: shards }
+}
+
 export class RowMerge {
   readonly #limit: LimitRows
+  /** What the rows of the shards come to first. */
+  readonly #stage: RowStage
   readonly #source: OrderedRows | UnorderedRows
   readonly #options: RowMergeOptions
   readonly #isPaused: boolean[]
@@ -39,10 +56,8 @@ export class RowMerge {
     this.#options = options
     this.#isPaused = new Array(shards).fill(false)
     const keys = program.order.length > 0 ? new RowKeys(program.order, fields) : undefined
-    const ties =
-      program.withTies && keys
-        ? { keys, count: program.tieKeys ?? program.order.length, slot: shards }
-        : undefined
+    const sort = program.sort && new RowKeys(program.sort, fields)
+    const ties = tiesOf(program, keys, sort, shards)
     this.#limit = new LimitRows({
       limit: program.limit,
       offset: program.offset,
@@ -50,9 +65,11 @@ export class RowMerge {
       visible: program.visible < fields.length ? program.visible : undefined,
       sink,
     })
+    const sorted = sort ? new SortRows(sort, this.#limit) : this.#limit
+    this.#stage = program.unique ? new GroupRows(program, fields, keys, shards + 1, sorted) : sorted
     this.#source = keys
-      ? new OrderedRows(keys, shards, this.#limit)
-      : new UnorderedRows(shards, this.#limit)
+      ? new OrderedRows(keys, shards, this.#stage)
+      : new UnorderedRows(shards, this.#stage)
     this.#isComplete = this.#limit.isFull
   }
 
@@ -93,7 +110,7 @@ export class RowMerge {
 
   #run(): void {
     this.#source.run()
-    if (this.#limit.isFull || (this.#source.isExhausted && this.#limit.finish())) {
+    if (this.#limit.isFull || (this.#source.isExhausted && this.#stage.finish())) {
       this.#isComplete = true
       this.#source.clear()
     }

@@ -20,6 +20,12 @@ export const mergeErrors = {
     hint: 'SET DateStyle TO ISO, IntervalStyle TO postgres and bytea_output TO hex',
     exit: 5,
   },
+  MERGE_OUT_OF_RANGE: {
+    sqlstate: '22003',
+    message: '{what}',
+    hint: 'cast the argument of the aggregate to numeric or to double precision',
+    exit: 5,
+  },
   MERGE_TOO_LARGE: {
     sqlstate: '54000',
     message: 'more than {limit} bytes of rows of several shards would have to be held in memory',
