@@ -138,13 +138,14 @@ export class DatabaseKnowledge {
     this.#isolations.set(user, isolation)
   }
 
-  /** Reads the catalogue; one reading at a time, a call during one makes another follow. */
+  /** Reads the catalogue; one reading at a time, a call during one makes another follow, which it waits for. */
   refresh(): Promise<void> {
     if (this.#isClosed) return Promise.resolve()
     this.#asked++
     if (this.#running !== undefined) {
       this.#again = true
-      return this.#running
+      // the one that runs may have begun before what the caller wants to see
+      return this.#running.then(() => this.#running)
     }
     this.#running = this.#read().finally(() => {
       this.#running = undefined

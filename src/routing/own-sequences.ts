@@ -17,7 +17,7 @@ export function ownSequencesApart(
     WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
       AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
       AND d.refobjid = pg_catalog.to_regclass(${name}) AND d.deptype IN ('a', 'i')
-      AND s.seqincrement = 1 AND pg_catalog.pg_sequence_last_value(d.objid) IS NULL
+      AND s.seqincrement = 1 AND pg_catalog.pg_sequence_last_value(s.seqrelid) IS NULL
   LOOP
     EXECUTE pg_catalog.format('ALTER SEQUENCE %s INCREMENT BY ${shardCount} START WITH ${shard + 1} RESTART', own);
   END LOOP; END $pgshard$`
