@@ -14,7 +14,7 @@ import { waitFor } from '../../support/wait-for.js'
 
 export const SHARDS = 3
 
-const tables = ['item', 'late', 'big', 'country']
+const tables = ['item', 'late', 'late2', 'big', 'country']
   .map((name) =>
     name === 'country'
       ? '[[omnisharded_tables]]\ndatabase = "app"\ntables = ["country"]'
