@@ -5,8 +5,6 @@ export const laterKeys: ReadonlySet<string> = new Set([
   'general.require_healthcheck_on_discovery',
   'general.prepared_statements_ttl',
   'general.prepared_statements_ttl_jitter',
-  'general.expanded_explain',
-  'general.cross_shard_deadlock_ms',
   'general.omnisharded_sticky',
   'general.system_catalogs',
   'general.canonicalize_type_information',

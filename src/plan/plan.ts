@@ -97,6 +97,8 @@ export interface PlannedStatement {
   /** No writes, locks or volatile functions known: a replica may answer. */
   readonly isRead: boolean
   readonly effects: Effects
+  /** A comment of the statement says so. */
+  readonly hintedRole?: 'primary' | 'replica'
   /** Of its class: all texts of its template. Absent: never pipelined. */
   readonly figures?: ClassFigures
   /**

@@ -100,6 +100,7 @@ class PluginPlanner implements QueryPlanner {
       end: inner.end,
       isRead: inner.isRead,
       effects: inner.effects,
+      ...(inner.hintedRole ? { hintedRole: inner.hintedRole } : {}),
       ...(inner.figures ? { figures: inner.figures } : {}),
       ...(mayPipeline ? { mayPipeline } : {}),
       route,

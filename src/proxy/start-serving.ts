@@ -69,6 +69,7 @@ export async function startServing(options: ServingOptions): Promise<ServingProx
           sharding,
           catalog,
           assumeCleanFunctions: general().assumeCleanFunctions,
+          expandedExplain: general().expandedExplain,
           gathers: general().crossShardGather === 'on',
           gatherFunctions: general().gatherFunctions,
           cacheSize: general().queryCacheLimit,

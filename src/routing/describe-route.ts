@@ -42,6 +42,7 @@ const hows = {
   gather: 'gather',
   split: 'split',
   everywhere: 'split',
+  explain: 'merge',
   copy: 'split',
   refuse: 'refuse',
 } as const

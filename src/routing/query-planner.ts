@@ -36,6 +36,8 @@ export interface QueryPlannerOptions {
   readonly gathers?: boolean
   /** Functions that such a statement may call beyond PostgreSQL's own (`gather_functions`). */
   readonly gatherFunctions?: readonly string[]
+  /** EXPLAIN of one shard shows its route too (`expanded_explain`). */
+  readonly expandedExplain?: boolean
   /** standard_conforming_strings of the clients; another planner serves those that turned it off. */
   readonly standardConformingStrings?: boolean
   /** How many templates and how many texts are kept, each in two generations. */
@@ -48,6 +50,7 @@ interface TemplateRoute {
   readonly isRead: boolean
   readonly effects: Effects
   readonly route: RouteOf
+  readonly hintedRole: 'primary' | 'replica' | undefined
   readonly figures: ClassFigures
   readonly isRepeatable: IsRepeatable
 }
@@ -58,6 +61,7 @@ class RoutedStatement implements PlannedStatement, Run {
   readonly end: number
   readonly isRead: boolean
   readonly effects: Effects
+  declare readonly hintedRole?: 'primary' | 'replica'
   readonly figures: ClassFigures
   readonly mayPipeline: IsRepeatable
   readonly sql: string
@@ -73,6 +77,7 @@ class RoutedStatement implements PlannedStatement, Run {
     this.end = read.end
     this.isRead = template.isRead
     this.effects = template.effects
+    if (template.hintedRole) this.hintedRole = template.hintedRole
     this.figures = template.figures
     this.mayPipeline = template.isRepeatable
     this.sql = sql
@@ -105,6 +110,8 @@ class CachingPlanner implements QueryPlanner {
       map: makeShardMap(options.sharding),
       catalog: options.catalog,
       cleanFunctions: new Set(options.assumeCleanFunctions ?? []),
+      planner: this,
+      expandsExplain: options.expandedExplain ?? false,
       ...((options.gathers ?? true)
         ? { gather: { functions: new Set(options.gatherFunctions ?? []) } }
         : {}),
@@ -143,6 +150,7 @@ class CachingPlanner implements QueryPlanner {
         kind: statement.kind,
         isRead: readsOnly(statement, this.#world),
         effects: effectsOf(statement, this.#world),
+        hintedRole: hints?.role,
         route: compileStatement(statement, hints, this.#world),
         figures: { runs: 0, hotRuns: 0, meanMs: 0, replyBytes: 0 },
         isRepeatable: compileRepeatable(statement, this.#world),

@@ -79,7 +79,8 @@ export function requestRole(
     const isAggressive = core.access.pools.readWriteStrategy === 'aggressive'
     if (!isAggressive || !transaction.mayBeginOnReplica) return 'primary'
   }
-  const role = core.routeContext().manual?.role
+  const hinted = statements.find((statement) => statement.hintedRole !== undefined)?.hintedRole
+  const role = hinted ?? core.routeContext().manual?.role
   if (role !== undefined) return role === 'primary' ? 'primary' : 'any'
   if (plans.some((plan) => plan.role === 'primary')) return 'primary'
   return statements.every((statement) => statement.isRead) ? 'any' : 'primary'

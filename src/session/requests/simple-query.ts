@@ -30,6 +30,7 @@ import {
   shardOf,
 } from './request-route.js'
 import { runEverywhere } from './run-everywhere.js'
+import { runExplain } from './run-explain.js'
 import { runGather } from './run-gather.js'
 import { runMerge } from './run-merge.js'
 import { runSplit } from './run-split.js'
@@ -160,6 +161,8 @@ function runByPlan(
       return runEverywhere(core, SeveralRequest.ofQuery(only, query.text), plan)
     case 'merge':
       return runMerge(core, SeveralRequest.ofQuery(only, query.text), plan)
+    case 'explain':
+      return runExplain(core, SeveralRequest.ofQuery(only, query.text), plan)
     case 'refuse':
       throw refusal(plan)
   }

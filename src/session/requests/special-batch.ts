@@ -6,6 +6,7 @@ import type { Step } from './batch-steps.js'
 import { runInTransaction } from './implicit-transaction.js'
 import { wayMissing } from './request-route.js'
 import { runEverywhere } from './run-everywhere.js'
+import { runExplain } from './run-explain.js'
 import { runGather } from './run-gather.js'
 import { runMerge } from './run-merge.js'
 import { runSplit } from './run-split.js'
@@ -37,6 +38,8 @@ export function runSpecialBatch(
       return runGather(core, SeveralRequest.ofBatch(steps), plan)
     case 'merge':
       return runMerge(core, SeveralRequest.ofBatch(steps), plan)
+    case 'explain':
+      return runExplain(core, SeveralRequest.ofBatch(steps), plan)
     case 'split':
       return runSplit(core, SeveralRequest.ofBatch(steps), plan)
     case 'everywhere':
