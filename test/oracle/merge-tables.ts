@@ -65,6 +65,11 @@ export const columns: readonly Column[] = [
     values: ["'x'", "'X'", "'ü'", "'xx'", "'é'"],
     isText: true,
   },
+  {
+    name: 'w',
+    type: 'text collate "en-x-icu"',
+    values: ["'a'", "'B'", "'b'", "'A'", "'ä'", "'Z'"],
+  },
   { name: 'v', type: 'varchar(10)', values: ["'k'", "'K '", "'k1'", "'_'"], isText: true },
   { name: 'p', type: 'char(5)', values: ["'q'", "'q '", "'r'", "''"], isText: true },
   {

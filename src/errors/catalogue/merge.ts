@@ -20,6 +20,13 @@ export const mergeErrors = {
     hint: 'SET DateStyle TO ISO, IntervalStyle TO postgres and bytea_output TO hex',
     exit: 5,
   },
+  MERGE_ENCODING: {
+    sqlstate: '0A000',
+    message:
+      'text of several shards cannot be ordered under client_encoding {client} over databases in {server}',
+    hint: 'SET client_encoding TO that of the databases',
+    exit: 5,
+  },
   MERGE_OUT_OF_RANGE: {
     sqlstate: '22003',
     message: '{what}',

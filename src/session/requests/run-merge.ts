@@ -19,12 +19,26 @@ export function runMerge(core: SessionCore, request: SeveralRequest, plan: Plan)
   // outside a transaction the portal ends with its request, so that the rest is never asked for
   if (request.rowLimit > 0 && core.transaction.isExplicit)
     throw engineError('SESSION_PORTAL_SHARDS')
+  checkTextOrder(core, program)
   const shards = listShards(plan.target, core.access.planner.shardCount)
   checkShards(core, shards, false)
   void core.held.acquireAll(shards, requestRole(core, [request.statement], [plan])).then(
     (helds) => merge(core, request, program, helds),
     (error) => core.fail(core.cancelled ? engineError('SESSION_CANCELLED') : toEngineError(error)),
   )
+}
+
+/** Encodings in which the order of the bytes is that of the code points. */
+const ordered = new Set(['UTF8', 'LATIN1', 'SQL_ASCII'])
+
+/** Text is ordered by the bytes that the client is sent. @throws MERGE_ENCODING when the servers order others */
+function checkTextOrder({ told }: SessionCore, { order, sort, combine }: MergeProgram): void {
+  const client = told.get('client_encoding') ?? 'UTF8'
+  const server = told.get('server_encoding') ?? 'UTF8'
+  if (client === server || (ordered.has(client) && ordered.has(server))) return
+  if ([...order, ...(sort ?? []), ...combine].some(({ bytewise }) => bytewise)) {
+    throw engineError('MERGE_ENCODING', { client, server })
+  }
 }
 
 function partOf(
@@ -107,7 +121,9 @@ function finish(core: SessionCore, request: SeveralRequest, outcome: MergeOutcom
     if (core.transaction.isExplicit) core.transaction.fail()
     core.statements.dropUnconfirmed()
     if (core.running) core.running.failed = true
-    core.output.append(errorFrame(error, 'ERROR'))
+    // a limit of ours has asked for the cancel
+    const own = error.sqlstate === '57014' ? core.timedOut : undefined
+    core.output.append(errorFrame(own ?? error, 'ERROR'))
     return core.complete()
   }
   core.figures.queries++
