@@ -19,6 +19,7 @@ import { AuthQueries } from './auth-queries.js'
 import { Cancels } from './cancels.js'
 import { ClientRegistry } from './client-registry.js'
 import { makeControl } from './control.js'
+import { DeadlockWatch } from './deadlock-watch.js'
 import { definePools, layoutOf, placesOf } from './define-pools.js'
 import { alone, type Fleet, ProcessIds, type WorkerPlace } from './fleet.js'
 import { Guests } from './guests.js'
@@ -104,6 +105,7 @@ class RunningProxy implements ServingProxy {
   readonly #pools: Pools
   readonly #environment: SessionEnvironment
   readonly #twoPhase: TwoPhaseCommits
+  readonly #deadlocks: DeadlockWatch
   readonly #guests: Guests
   readonly #authQueries: AuthQueries
   readonly #listenHubs: ListenHubs
@@ -142,20 +144,16 @@ class RunningProxy implements ServingProxy {
       place,
       isDraining: () => this.#isDraining,
     }
-    this.#twoPhase = new TwoPhaseCommits({
-      pools: this.#pools,
-      openServer,
-      clock,
-      log,
-      waitMs: () => this.#inForce.config.general.twoPhaseWaitMs,
-    })
+    const general = () => this.#inForce.config.general
+    const asking = { openServer, clock, log }
+    const waitMs = () => general().twoPhaseWaitMs
+    this.#twoPhase = new TwoPhaseCommits({ ...asking, pools: this.#pools, waitMs })
+    const deadlockMs = () => general().crossShardDeadlockMs
+    this.#deadlocks = new DeadlockWatch({ ...asking, waitMs: deadlockMs })
     const askers = { ...parts, clock, log, openServer, inForce: () => this.#inForce }
     this.#guests = new Guests(askers)
     this.#authQueries = new AuthQueries(askers)
-    this.#listenHubs = new ListenHubs({
-      ...askers,
-      general: () => this.#inForce.config.general,
-    })
+    this.#listenHubs = new ListenHubs({ ...askers, general })
     this.view = makeView({
       ...parts,
       listenHubs: this.#listenHubs,
@@ -179,6 +177,7 @@ class RunningProxy implements ServingProxy {
       tellSchemaChanged: (database) => fleet?.schemaChanged(database),
       inForce: () => this.#inForce,
       twoPhase: this.#twoPhase,
+      deadlocks: this.#deadlocks,
       guests: this.#guests,
       authQueries: this.#authQueries,
       listenHubs: this.#listenHubs,
@@ -350,6 +349,7 @@ class RunningProxy implements ServingProxy {
     }
     for (const known of this.#inForce.knowledge.values()) known.close()
     this.#twoPhase.stop()
+    this.#deadlocks.stop()
     this.#listenHubs.close()
     this.#pools.goOffline()
     await Promise.race([this.#pools.whenDrained(), clock.sleep(1000)])

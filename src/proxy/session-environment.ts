@@ -100,19 +100,11 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       statements: known.statements,
       poolerMode,
       crossShardWrites: crossShardWrites(from, entry, shardPools),
-      deadlocks: {
-        enter: (party) => from.deadlocks.enter(party, shardPools),
-        leave: (party) => from.deadlocks.leave(party),
-      },
+      ...(shardPools.shardCount > 1 ? { deadlocks: from.deadlocks.of(shardPools) } : {}),
       crossShardSerializable: settings.crossShardSerializable,
       commitTwoPhase: (writers) => from.twoPhase.commit(shardPools, writers),
       gatherLimits: { maxRows: settings.gatherMaxRows, maxBytes: settings.gatherMaxBytes },
-      limits: {
-        queryTimeoutMs: settings.queryTimeoutMs,
-        clientIdleTimeoutMs: settings.clientIdleTimeoutMs,
-        clientIdleInTransactionTimeoutMs: settings.clientIdleInTransactionTimeoutMs,
-        rollbackTimeoutMs: settings.rollbackTimeoutMs,
-      },
+      limits: limitsOf(settings),
       defaultSearchPath: known.searchPathOf(user),
       defaultIsolation: known.isolationOf(user),
       connectionRecovery: settings.connectionRecovery,
@@ -125,6 +117,13 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
     }
   }
 }
+
+const limitsOf = (settings: LoadedConfig['general']): DatabaseAccess['limits'] => ({
+  queryTimeoutMs: settings.queryTimeoutMs,
+  clientIdleTimeoutMs: settings.clientIdleTimeoutMs,
+  clientIdleInTransactionTimeoutMs: settings.clientIdleInTransactionTimeoutMs,
+  rollbackTimeoutMs: settings.rollbackTimeoutMs,
+})
 
 function admitClient(from: EnvironmentParts, database: string): () => void {
   // The console stays open to the operator who must see why.

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
+import type { DeadlockParty } from '../executor/deadlock-graph.js'
 import type { Pipelines } from '../executor/pipeline/pipelines.js'
 import type { QueryPlanner } from '../plan/plan.js'
 import type { ShardPools } from '../pool/shard-pools.js'
@@ -11,7 +12,6 @@ import type { ServerConnection } from '../server/server-connection.js'
 import type { StatementRegistry } from '../server/shared-statement.js'
 import type { ListenSource } from './listen/listening.js'
 import type { LoginRequest, LoginRules } from './login/login-rules.js'
-import type { DeadlockParty } from './state/deadlock-party.js'
 
 /** Figures of one client that the console shows; the session writes, the console reads. */
 export interface ClientFigures {
@@ -72,7 +72,7 @@ export interface DatabaseAccess {
   readonly pipelines?: Pipelines
   readonly poolerMode: 'transaction' | 'session' | 'statement'
   readonly crossShardWrites: 'two_phase' | 'best_effort' | 'error'
-  /** Told of transactions that hold servers of several shards. Absent: nobody looks for their deadlocks. */
+  /** Told of the clients that may hold servers of several shards. Absent: nobody looks for their deadlocks. */
   readonly deadlocks?: { enter(party: DeadlockParty): void; leave(party: DeadlockParty): void }
   /** SERIALIZABLE over several shards: refused, or serializable on each of them only. */
   readonly crossShardSerializable: 'error' | 'per_shard'

@@ -185,7 +185,8 @@ export class SessionCore {
   }
 
   /** Ends the request with an error of ours. */
-  fail(error: EngineError): void {
+  fail(cause: EngineError): void {
+    const error = cause.sqlstate === '57014' ? (this.timedOut ?? cause) : cause
     const { again } = this
     this.again = undefined
     // the shards were exchanged under a waiting request: nothing of it has run, so it is planned anew

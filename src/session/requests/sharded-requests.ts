@@ -17,6 +17,7 @@ import {
   completedOf,
   isNeutral,
 } from '../state/apply-effects.js'
+import { deadlockParty } from '../state/deadlock-party.js'
 import type { HeldServer } from '../state/held-servers.js'
 import { lendNames } from '../state/lent-names.js'
 import { commitOverShards } from './commit-over-shards.js'
@@ -44,6 +45,11 @@ export class ShardedRequests {
 
   constructor(core: SessionCore) {
     this.#core = core
+    const { deadlocks } = core.access
+    if (!deadlocks) return
+    const party = deadlockParty(core)
+    deadlocks.enter(party)
+    core.held.onClosed = () => deadlocks.leave(party)
   }
 
   isNeutral(statement: PlannedStatement): boolean {
@@ -366,7 +372,8 @@ export class ShardedRequests {
       if (core.transaction.isExplicit) core.transaction.fail()
       core.statements.dropUnconfirmed()
       if (core.running) core.running.failed = true
-      core.output.append(errorFrame(outcome.error, 'ERROR'))
+      const isOurLimit = outcome.error.sqlstate === '57014' && core.timedOut !== undefined
+      core.output.append(errorFrame((isOurLimit && core.timedOut) || outcome.error, 'ERROR'))
     } else {
       if (outcome.tag !== undefined) core.conclude(completeFrame(outcome.tag))
       for (let i = 0; i < outcome.closes; i++) core.output.append(closeCompleteFrame)

@@ -13,10 +13,11 @@ import type { PinReason } from '../../plan/effects.js'
 import type { ServerCheckout } from '../../pool/shard-pools.js'
 import { QueryReceiver } from '../../server/query-receiver.js'
 import { queryFrame, type ServerConnection } from '../../server/server-connection.js'
-import { Settings, settingsDifference } from '../../server/settings.js'
+import { settingsDifference } from '../../server/settings.js'
 import type { SharedStatement } from '../../server/shared-statement.js'
 import type { DatabaseAccess } from '../environment.js'
 import { namedFrame, syncFrame } from '../requests/batch.js'
+import { giveBack } from './give-back.js'
 import { SeenPositions } from './seen-positions.js'
 import type { Transaction } from './transaction.js'
 
@@ -62,6 +63,8 @@ export class HeldServers {
   readonly temporary = new Map<string, number>()
   /** How far the client has seen each shard, when its reads shall show what it wrote. */
   readonly seen: SeenPositions | undefined
+  /** Called when the client has gone. */
+  onClosed: (() => void) | undefined
   /** The client has gone: nothing may be begun for it. */
   isClosed = false
   /** The end of a transaction over several servers is under way. */
@@ -72,7 +75,8 @@ export class HeldServers {
   /** Until every cancel that was sent has arrived. */
   #cancels: Promise<void> | undefined
   static #firsts = 0
-  readonly #owner = { order: 0 }
+  /** The client, as those see it who wait for the same pools. */
+  readonly owner = { order: 0 }
 
   constructor(
     access: DatabaseAccess,
@@ -83,6 +87,16 @@ export class HeldServers {
     this.seen = access.pools.readsYourWrites ? new SeenPositions(access.pools) : undefined
     this.#output = output
     this.#listen = listen
+  }
+
+  /** Greater is younger: when the first of those held was asked for. */
+  get order(): number {
+    return this.owner.order
+  }
+
+  /** The shard for whose server it stands in a queue. */
+  get wantedShard(): number | undefined {
+    return this.#waiting ? this.#wanted?.shard : undefined
   }
 
   get size(): number {
@@ -172,13 +186,14 @@ export class HeldServers {
 
   /** As those see it who wait for the same servers: as old as its first. */
   #asOwner(): { order: number } {
-    if (this.#held.size === 0) this.#owner.order = ++HeldServers.#firsts
-    return this.#owner
+    if (this.#held.size === 0) this.owner.order = ++HeldServers.#firsts
+    return this.owner
   }
 
   /** The client has gone: servers that still come from a pool are returned by the promise. */
   async close(): Promise<HeldServer[]> {
     this.isClosed = true
+    this.onClosed?.()
     const late = this.#late
     this.#late = undefined
     if (!late) return []
@@ -191,7 +206,7 @@ export class HeldServers {
 
   /** Takes a server out of the books without giving it back. */
   forget(held: HeldServer): void {
-    if (this.#held.get(held.shard) === held) this.#held.delete(held.shard)
+    this.#drop(held)
     held.server.receiver = undefined
     held.server.onIdle = undefined
   }
@@ -205,12 +220,16 @@ export class HeldServers {
   cancel(): void {
     for (const held of this.#held.values()) {
       if (held.server.outstanding === 0) continue
-      const sent = held.server.cancel().catch(() => undefined)
-      const all = Promise.all([this.#cancels, sent]).then(() => {
-        if (this.#cancels === all) this.#cancels = undefined
-      })
-      this.#cancels = all
+      this.keepUntil(held.server.cancel().catch(() => undefined))
     }
+  }
+
+  /** Servers are given back only after `sent`, which never rejects. */
+  keepUntil(sent: Promise<unknown>): void {
+    const all = Promise.all([this.#cancels, sent]).then(() => {
+      if (this.#cancels === all) this.#cancels = undefined
+    })
+    this.#cancels = all
   }
 
   #add(shard: number, checkout: ServerCheckout): HeldServer {
@@ -335,7 +354,7 @@ export class HeldServers {
 
   /** Gives back one server that has nothing under way. */
   release(held: HeldServer): void {
-    this.#held.delete(held.shard)
+    this.#drop(held)
     held.server.receiver = undefined
     held.server.onIdle = undefined
     const cancels = this.#cancels
@@ -345,35 +364,17 @@ export class HeldServers {
     else void giveBack(held)
   }
 
+  #drop(held: HeldServer): void {
+    if (this.#held.get(held.shard) === held) this.#held.delete(held.shard)
+  }
+
   /** Throws one away: what it is doing cannot be trusted. */
   discard(held: HeldServer, why: string): void {
-    if (this.#held.get(held.shard) === held) this.#held.delete(held.shard)
+    this.#drop(held)
     held.server.receiver = undefined
     held.server.onIdle = undefined
     held.checkout.discard(why)
   }
-}
-
-/** hard-parts §2: a tainted server is made clean by a statement of its own before anyone else gets it. */
-async function giveBack(held: HeldServer): Promise<void> {
-  const { server, checkout } = held
-  if (!server.isIdle) return checkout.discard('not idle at check-in')
-  if (!server.tainted) return checkout.release()
-  try {
-    await cleanServer(server)
-    checkout.release()
-  } catch {
-    checkout.discard('could not be cleaned')
-  }
-}
-
-/** DISCARD ALL, and the books with it. */
-export async function cleanServer(server: ServerConnection): Promise<void> {
-  await server.query('DISCARD ALL')
-  server.forgetStatements()
-  server.settings = Settings.none
-  server.unnamed = undefined
-  server.tainted = false
 }
 
 function addQuery(

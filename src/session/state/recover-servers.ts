@@ -2,8 +2,8 @@
 
 import { deferred } from '../../base/deferred.js'
 import type { SessionCore } from '../session-core.js'
+import { cleanServer } from './give-back.js'
 import type { HeldServer } from './held-servers.js'
-import { cleanServer } from './held-servers.js'
 
 /** Never rejects because of a server; each is recovered by itself within `rollback_timeout`. */
 export async function recoverServers(core: SessionCore): Promise<void> {

@@ -106,6 +106,10 @@ export class Transaction {
     return this.#log.map((entry) => entry.sql)
   }
 
+  get hasSavepoints(): boolean {
+    return this.#log.some((entry) => entry.savepoint !== undefined)
+  }
+
   hasSavepoint(name: string): boolean {
     return this.#log.some((entry) => entry.savepoint === name)
   }

@@ -1,0 +1,136 @@
+/**
+ * Who waits for whom over shards: nodes are transactions, or a server process of one shard when we do not know whose it
+ * is; a transaction of several servers is one node. Pure.
+ * A prepared transaction (0 in pg_blocking_pids) is no node: it was readied before, so that its end waits for no lock,
+ * and whoever runs it or recovers it ends it.
+ */
+
+/** What one shard says: a process and those that it waits for. */
+export interface ShardWaits {
+  readonly shard: number
+  readonly waits: readonly { readonly pid: number; readonly blockers: readonly number[] }[]
+}
+
+/** A transaction on several servers. */
+export interface Party {
+  /** Greater is younger. */
+  readonly order: number
+  readonly servers: readonly { readonly shard: number; readonly pid: number }[]
+}
+
+/** A client's transaction on several servers, as the search for deadlocks sees it. */
+export interface DeadlockParty extends Party {
+  /** When the request that runs now began; undefined: none, or it waits for a pool. */
+  readonly waitsSinceMs: number | undefined
+  /** The shard in whose pool it stands in line, while it holds servers of others. */
+  readonly waitsForPool: number | undefined
+  /** By which a pool knows it. */
+  readonly owner: object
+  /** Fails its statement with 40P01, and lets go of its locks. */
+  giveWay(): void
+}
+
+/** A transaction that waits for a server of a pool, all of which are lent to these. */
+export interface PoolWait<P> {
+  readonly party: P
+  readonly shard: number
+  readonly holders: readonly P[]
+}
+
+interface Edge<P> {
+  readonly to: P | string
+  readonly shard: number
+}
+
+/**
+ * The youngest known transaction of a cycle that no single server sees; undefined when there is none. Cycles within one
+ * shard are left to PostgreSQL, which finds them itself.
+ */
+export function youngestOfDeadlock<P extends Party>(
+  parties: readonly P[],
+  shards: readonly ShardWaits[],
+  pools: readonly PoolWait<P>[] = [],
+): P | undefined {
+  const edges = lockEdges(parties, shards)
+  for (const { party, shard, holders } of pools) {
+    const known = edges.get(party) ?? []
+    // a pool is left by a door of its own: a cycle through it is no server's to see
+    edges.set(party, [...known, ...holders.map((to) => ({ to, shard: -1 - shard }))])
+  }
+  const stuck = stuckNodes(edges, new Set(pools.map(({ party }) => party)))
+  let youngest: P | undefined
+  for (const party of parties) {
+    if (!stuck.has(party) || !isInCycle(party, edges)) continue
+    if (!youngest || party.order > youngest.order) youngest = party
+  }
+  return youngest
+}
+
+function lockEdges<P extends Party>(
+  parties: readonly P[],
+  shards: readonly ShardWaits[],
+): Map<P | string, Edge<P>[]> {
+  const owners = new Map<string, P>()
+  for (const party of parties) {
+    for (const { shard, pid } of party.servers) owners.set(`${shard}:${pid}`, party)
+  }
+  const nodeOf = (shard: number, pid: number): P | string =>
+    owners.get(`${shard}:${pid}`) ?? `${shard}:${pid}`
+  const edges = new Map<P | string, Edge<P>[]>()
+  for (const { shard, waits } of shards) {
+    for (const { pid, blockers } of waits) {
+      const from = nodeOf(shard, pid)
+      const to = blockers.filter((blocker) => blocker > 0)
+      const known = edges.get(from) ?? []
+      edges.set(from, [...known, ...to.map((blocker) => ({ to: nodeOf(shard, blocker), shard }))])
+    }
+  }
+  return edges
+}
+
+/** Those that wait for nobody but each other: in a pool it is enough that one holder goes on, for locks all must. */
+function stuckNodes<P>(
+  edges: ReadonlyMap<P | string, readonly Edge<P>[]>,
+  inPools: ReadonlySet<P>,
+): ReadonlySet<P | string> {
+  const stuck = new Set<P | string>(
+    [...edges].flatMap(([node, to]) => (to.length > 0 ? [node] : [])),
+  )
+  for (let before = -1; before !== stuck.size; ) {
+    before = stuck.size
+    for (const node of stuck) {
+      const to = edges.get(node) ?? []
+      const isPool = typeof node !== 'string' && inPools.has(node)
+      const waits = isPool
+        ? to.every((edge) => stuck.has(edge.to))
+        : to.some((edge) => stuck.has(edge.to))
+      if (!waits) stuck.delete(node)
+    }
+  }
+  return stuck
+}
+
+/** Whether a way leads from a node back to itself over more than one shard. */
+function isInCycle<P>(start: P, edges: ReadonlyMap<P | string, readonly Edge<P>[]>): boolean {
+  const seen = new Set<string>()
+  const ids = new Map<P | string, number>()
+  const idOf = (node: P | string): number => {
+    const id = ids.get(node) ?? ids.size
+    ids.set(node, id)
+    return id
+  }
+  const open: { node: P | string; shard: number | undefined; several: boolean }[] = [
+    { node: start, shard: undefined, several: false },
+  ]
+  for (let at = open.pop(); at; at = open.pop()) {
+    for (const { to, shard } of edges.get(at.node) ?? []) {
+      const several = at.several || (at.shard !== undefined && at.shard !== shard)
+      if (to === start && several) return true
+      const key = `${idOf(to)} ${shard} ${several}`
+      if (to === start || seen.has(key)) continue
+      seen.add(key)
+      open.push({ node: to, shard, several })
+    }
+  }
+  return false
+}
