@@ -52,7 +52,7 @@ const ignore = (): void => undefined
 
 /** Options of `new net.Socket` and `net.connect` that read into a ReadBuffer. */
 export interface OnRead {
-  buffer: () => Buffer
+  buffer: () => Buffer | undefined
   callback: (size: number, memory: Uint8Array) => boolean
 }
 
@@ -86,10 +86,18 @@ export class NodeByteSocket implements ByteSocket {
   get onRead(): OnRead {
     const reader = this.#reader as ReadBuffer
     const take = (chunk: Buffer) => this.#take(chunk)
+    let read: Uint8Array | undefined
     return {
-      buffer: () => reader.next(),
+      buffer: () => {
+        const memory = reader.next()
+        // asked behind a read Node goes on with what it has when it is given nothing, which is cheaper
+        const isSame = memory === read
+        read = undefined
+        return isSame ? undefined : memory
+      },
       callback: (size, memory) => {
         reader.lend(size, memory as Buffer, take)
+        read = memory
         return true
       },
     }

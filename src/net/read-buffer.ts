@@ -19,6 +19,19 @@ const spares: Buffer[] = []
 
 const shared: Buffer = Buffer.allocUnsafeSlow(SMALL_READ_BYTES)
 
+/** Views of the shared memory by their length: most reads are of few lengths. */
+const views: (Buffer | undefined)[] = []
+
+const viewOf = (memory: Buffer, size: number): Buffer => {
+  if (memory !== shared) return memory.subarray(0, size)
+  let view = views[size]
+  if (view === undefined) {
+    view = shared.subarray(0, size)
+    views[size] = view
+  }
+  return view
+}
+
 /** True for bytes that the next read of any client overwrites: a write that may wait needs a copy. */
 export const isShared = (chunk: Buffer): boolean => chunk.buffer === shared.buffer
 
@@ -51,7 +64,7 @@ export class ReadBuffer {
     const outer = lending
     lending = this
     try {
-      use(memory.subarray(0, size))
+      use(viewOf(memory, size))
     } finally {
       lending = outer
     }

@@ -88,6 +88,12 @@ export interface RouteContext {
   readonly parameterTypes?: readonly number[]
 }
 
+/** Knows other texts of a statement by their bytes. */
+export interface TextMatcher {
+  /** True only when buffer[start, end) is the whole text with other literals, so that all but the route holds for it too. */
+  matches(buffer: Buffer, start: number, end: number): boolean
+}
+
 /** One statement of a query string. Shared between clients: immutable, cached by text. */
 export interface PlannedStatement {
   readonly kind: StatementKind
@@ -101,6 +107,8 @@ export interface PlannedStatement {
   readonly hintedRole?: 'primary' | 'replica'
   /** Of its class: all texts of its template. Absent: never pipelined. */
   readonly figures?: ClassFigures
+  /** Absent when it is not the only statement of its text, or when its literals decide what it means. */
+  readonly pattern?: TextMatcher | undefined
   /**
    * A read that changes nothing, waits for nobody by its own will and gives the same on any server of the shard, so that
    * it may stand behind others' on one connection and be run twice (hard-parts §1.1). Absent: no.

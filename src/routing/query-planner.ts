@@ -19,6 +19,7 @@ import type { ShardingConfig } from '../sharding/sharded-table.js'
 import { loadParser } from '../sql/parse.js'
 import { QueryReader, type ReadStatement, TwoGenerations } from '../sql/read-query.js'
 import type { Slots } from '../sql/template.js'
+import { TextPattern } from '../sql/text-pattern.js'
 import { compileStatement, type RouteOf } from './compile-statement.js'
 import { effectsOf, readsOnly } from './effects.js'
 import type { Run } from './key-value.js'
@@ -53,6 +54,8 @@ interface TemplateRoute {
   readonly hintedRole: 'primary' | 'replica' | undefined
   readonly figures: ClassFigures
   readonly isRepeatable: IsRepeatable
+  /** Of the text that was asked first; undefined: not asked yet. */
+  pattern: TextPattern | null | undefined
 }
 
 class RoutedStatement implements PlannedStatement, Run {
@@ -69,9 +72,15 @@ class RoutedStatement implements PlannedStatement, Run {
   readonly standard: boolean
   parameters: BoundParameters | undefined
   context: RouteContext = { searchPath: [] }
-  readonly #route: RouteOf
+  readonly #template: TemplateRoute
+  readonly #mayHavePattern: boolean
 
-  constructor(sql: string, read: ReadStatement, template: TemplateRoute, standard: boolean) {
+  constructor(
+    sql: string,
+    read: ReadStatement,
+    template: TemplateRoute,
+    { standard, isAlone }: { readonly standard: boolean; readonly isAlone: boolean },
+  ) {
     this.kind = template.kind
     this.start = read.start
     this.end = read.end
@@ -83,14 +92,23 @@ class RoutedStatement implements PlannedStatement, Run {
     this.sql = sql
     this.slots = read.slots
     this.standard = standard
-    this.#route = template.route
+    this.#template = template
+    this.#mayHavePattern = isAlone && !read.template.statement.dependsOnLiterals
+  }
+
+  get pattern(): TextPattern | undefined {
+    if (!this.#mayHavePattern) return undefined
+    const template = this.#template
+    if (template.pattern === undefined)
+      template.pattern = TextPattern.of(this.sql, this.slots) ?? null
+    return template.pattern ?? undefined
   }
 
   /** Parameters are lent for the call: they are let go of before it returns. */
   route(parameters: BoundParameters | undefined, context: RouteContext): Plan {
     this.parameters = parameters
     this.context = context
-    const plan = this.#route(this)
+    const plan = this.#template.route(this)
     this.parameters = undefined
     return plan
   }
@@ -133,7 +151,7 @@ class CachingPlanner implements QueryPlanner {
   #read(sql: string): PlannedQuery {
     try {
       const { statements, syntaxError } = this.#reader.read(sql)
-      const planned = statements.map((read) => this.#statement(sql, read))
+      const planned = statements.map((read) => this.#statement(sql, read, statements.length === 1))
       return { text: sql, statements: planned, ...(syntaxError ? { syntaxError } : {}) }
     } catch (error) {
       if (!isEngineError(error)) throw error
@@ -141,7 +159,7 @@ class CachingPlanner implements QueryPlanner {
     }
   }
 
-  #statement(sql: string, read: ReadStatement): PlannedStatement {
+  #statement(sql: string, read: ReadStatement, isAlone: boolean): PlannedStatement {
     const shared = read.template
     let template = shared.worked as TemplateRoute | undefined
     if (!template) {
@@ -154,10 +172,11 @@ class CachingPlanner implements QueryPlanner {
         route: compileStatement(statement, hints, this.#world),
         figures: { runs: 0, hotRuns: 0, meanMs: 0, replyBytes: 0 },
         isRepeatable: compileRepeatable(statement, this.#world),
+        pattern: undefined,
       }
       shared.worked = template
     }
-    return new RoutedStatement(sql, read, template, this.#standard)
+    return new RoutedStatement(sql, read, template, { standard: this.#standard, isAlone })
   }
 
   /** Too long or too deep to be read: one shard may run it all the same, as something that may have done anything. */

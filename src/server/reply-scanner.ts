@@ -19,6 +19,8 @@ export interface ReplyReceiver {
   frame(tag: number, buffer: Buffer, start: number, end: number): void
   /** All frames of one read were handed over: a good moment to flush. */
   endOfRead(): void
+  /** `rows` may be given whole frames too that mean something to the client only (`isPlain`), together with what is around them. */
+  readonly passesPlain?: boolean
   /** Row frames are held until they are whole, so that rows of several servers can be interleaved. */
   readonly wholeRows?: boolean
 }
@@ -62,19 +64,21 @@ export class ReplyScanner {
   #walk(chunk: Buffer, from: number): void {
     let at = from
     while (chunk.length - at >= 5) {
-      const next = isRow(chunk[at] as number)
-        ? this.#passRows(chunk, at)
-        : this.#passFrame(chunk, at)
+      const passing = this.receiver.passesPlain === true ? ROW | PLAIN : ROW
+      const next =
+        (kinds[chunk[at] as number] as number) & passing
+          ? this.#passRows(chunk, at, passing)
+          : this.#passFrame(chunk, at)
       if (next === at) break
       at = next
     }
     if (at < chunk.length) this.#keepOrPass(chunk, at)
   }
 
-  /** Hands on the run of whole row frames at `from`; returns where it ends. */
-  #passRows(chunk: Buffer, from: number): number {
+  /** Hands on the run of whole frames of the kinds at `from`; returns where it ends. */
+  #passRows(chunk: Buffer, from: number, passing: number): number {
     let at = from
-    while (chunk.length - at >= 5 && isRow(chunk[at] as number)) {
+    while (chunk.length - at >= 5 && (kinds[chunk[at] as number] as number) & passing) {
       const next = at + frameLength(chunk, at, MAX_BODY_BYTES) + 1
       if (next > chunk.length) break
       at = next
@@ -147,4 +151,15 @@ export class ReplyScanner {
   }
 }
 
-const isRow = (tag: number): boolean => tag === backend.dataRow || tag === backend.copyData
+const ROW = 1
+const PLAIN = 2
+
+/** What each tag is; 0: neither. */
+const kinds = new Uint8Array(256)
+for (const tag of [backend.dataRow, backend.copyData]) kinds[tag] = ROW
+const { bindComplete, commandComplete, emptyQueryResponse } = backend
+const { noData, parameterDescription, rowDescription } = backend
+for (const tag of [bindComplete, commandComplete, emptyQueryResponse]) kinds[tag] = PLAIN
+for (const tag of [noData, parameterDescription, rowDescription]) kinds[tag] = PLAIN
+
+const isRow = (tag: number): boolean => kinds[tag] === ROW

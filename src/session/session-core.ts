@@ -266,8 +266,8 @@ export class SessionCore {
     if (running) this.figures.queryMs += this.environment.clock.monotonicMs() - running.startedMs
     if (!this.transaction.isExplicit) {
       this.transaction.keepImplicit()
-      this.statements.portals.clear()
-      this.held.releaseAll()
+      if (this.statements.portals.size > 0) this.statements.portals.clear()
+      if (this.held.size > 0) this.held.releaseAll()
     }
     this.hooks.requestEnded()
   }
@@ -298,6 +298,8 @@ export class SessionCore {
 
   /** Tells the client what has changed, as PostgreSQL does before ReadyForQuery. */
   tellChanges(): void {
+    // clearing an empty map is not free
+    if (this.#changed.size === 0) return
     for (const [name, value] of this.#changed) {
       if (this.told.get(name) === value) continue
       this.told = new Map(this.told).set(name, value)

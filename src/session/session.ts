@@ -208,7 +208,7 @@ export class Session implements ClientHandle {
       this.#watch.statement(() => statementText(buffer, start, end), end - start)
     switch (tag) {
       case frontend.query:
-        if (!this.#extended.isOpen) return this.#query(buffer.subarray(start, end))
+        if (!this.#extended.isOpen) return this.#query(buffer, start, end)
         this.#behind = Buffer.from(buffer.subarray(start, end))
         this.#extended.run('flush')
         return this.#runBehind()
@@ -243,10 +243,11 @@ export class Session implements ClientHandle {
     }
   }
 
-  #query(frame: Buffer): void {
+  #query(buffer: Buffer, start: number, end: number): void {
     this.#startRequest()
     this.#extended.reset()
-    this.#runQuery(frame)
+    if (this.#core.pipelined.runAlike(buffer, start, end)) return
+    this.#runQuery(buffer.subarray(start, end))
   }
 
   #runQuery(frame: Buffer): void {
@@ -261,7 +262,7 @@ export class Session implements ClientHandle {
     const run = () => {
       if (this.#behind !== frame) return
       this.#behind = undefined
-      if (!this.#skipsToSync) this.#query(frame)
+      if (!this.#skipsToSync) this.#query(frame, 0, frame.length)
       this.#drainQueue()
     }
     const { bound } = this.#extended
@@ -297,14 +298,14 @@ export class Session implements ClientHandle {
     if (this.isQuiet && (this.#endsBecause || this.#environment.isDraining)) {
       if (this.#queue.size === 0) return this.end(true, this.#endsBecause)
     }
-    this.#core.held.watchPinned()
+    if (this.#core.held.size > 0) this.#core.held.watchPinned()
     this.#armIdle()
     this.#drainQueue()
   }
 
   /** Requests that came while another ran. Not recursive: a request may end before `#handle` returns. */
   #drainQueue(): void {
-    if (this.#isDraining) return
+    if (this.#isDraining || this.#queue.size === 0) return
     this.#isDraining = true
     try {
       while (!this.#mustQueue && !this.#isGone && this.#queue.size > 0) {

@@ -62,6 +62,12 @@ export class Lane implements ServerReceiver, Carrier {
     return this.#queue.costMs
   }
 
+  /** Nothing in the answer at the head is ours to look at but its beginning and its end. */
+  get passesPlain(): boolean {
+    const described = this.#queue.head?.unit.describes
+    return described === undefined || described.shape !== undefined
+  }
+
   /** What the server must hear before the first request. */
   begin(prelude: Prelude): void {
     const slot = new Slot(undefined, { bytes: prelude.bytes }, 0, true)

@@ -16,6 +16,7 @@ export interface Prelude {
 
 /** undefined when there is nothing to say. `settings` are those of a pipeline, without application_name. */
 export function preludeFor(server: ServerConnection, settings: Settings): Prelude | undefined {
+  if (server.settings.pipelined === settings && server.closing.length === 0) return undefined
   const wanted = withNameOf(server.settings, settings)
   const sql =
     server.settings.pipelined === settings ? '' : settingsDifference(server.settings, wanted)

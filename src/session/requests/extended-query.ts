@@ -104,8 +104,8 @@ export class ExtendedQuery {
 
   /** The request has ended, or the connection of a flushed one is gone. */
   reset(): void {
-    this.#items = []
-    this.#gathered = []
+    if (this.#items.length > 0) this.#items = []
+    if (this.#gathered.length > 0) this.#gathered = []
     this.#bytes = 0
     this.#bound = undefined
     this.#boundWorks = false

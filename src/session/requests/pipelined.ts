@@ -7,7 +7,7 @@ import { type EngineError, engineError } from '../../errors/engine-error.js'
 import { mayEnter, noteRunAlone } from '../../executor/pipeline/class-figures.js'
 import type { Carrier, PipelinedClient, Unit } from '../../executor/pipeline/pipelined-client.js'
 import { replyBudget } from '../../executor/pipeline/reply-budget.js'
-import type { ClassFigures, PlannedStatement, RouteContext } from '../../plan/plan.js'
+import type { ClassFigures, PlannedStatement, RouteContext, TextMatcher } from '../../plan/plan.js'
 import type { ServerConnection } from '../../server/server-connection.js'
 import { readingOf, Settings } from '../../server/settings.js'
 import type { SharedStatement } from '../../server/shared-statement.js'
@@ -39,6 +39,7 @@ export interface PipelinedHost {
   readonly listening?: { tell(): void } | undefined
   readonly timedOut: EngineError | undefined
   readonly hooks: { ends(): void }
+  begin(protocol: 'simple', statements: []): void
   routeContext(): RouteContext
   noteStatus(buffer: Buffer, start: number, end: number): void
   tellChanges(): void
@@ -52,6 +53,17 @@ export interface PipelinableRequest {
   readonly role: 'primary' | 'any'
   /** Runs it from the beginning; `query` are the bytes of a Query, owned. */
   alone(query: Buffer): void
+  /** The same for another Query of its template, which was not read. */
+  unread?(query: Buffer): void
+}
+
+/** What holds for every text of a template, while settings and schema stay. */
+interface LastQuery {
+  readonly pattern: TextMatcher
+  readonly figures: ClassFigures
+  readonly request: PipelinableRequest
+  readonly generation: number | undefined
+  readonly settings: Settings
 }
 
 export class PipelinedRequests implements PipelinedClient {
@@ -65,6 +77,9 @@ export class PipelinedRequests implements PipelinedClient {
   #query: Buffer | undefined
   #batch: PipelinedBatch | undefined
   #hasFailed = false
+  #isOwned = false
+  /** The last Query that was pipelined, and what was decided of it. */
+  #last: LastQuery | undefined
   /** Settings that were judged, and whether they allow it. */
   #judged: Settings | undefined
   #isFit = false
@@ -99,8 +114,47 @@ export class PipelinedRequests implements PipelinedClient {
   runQuery(statement: PlannedStatement, frame: Buffer, request: PipelinableRequest): boolean {
     if (!this.#mayRun(statement, noTypes)) return false
     this.#query = frame
+    this.#isOwned = false
     this.#batch = undefined
+    this.#remember(statement, request)
     return this.#run(request)
+  }
+
+  /** A Query, at [start, end), that differs from the one before it in its literals alone. False: it is to be read. */
+  runAlike(buffer: Buffer, start: number, end: number): boolean {
+    const last = this.#last
+    if (!last || !this.#holdsStill(last)) return false
+    if (!last.pattern.matches(buffer, start + 5, end - 1)) return false
+    const core = this.#core
+    core.statements.dropUnnamed()
+    core.begin('simple', [])
+    const query = Buffer.allocUnsafe(end - start)
+    buffer.copy(query, 0, start, end)
+    this.#query = query
+    this.#isOwned = true
+    this.#batch = undefined
+    this.figures = last.figures
+    if (!this.#run(last.request)) last.request.alone(query)
+    return true
+  }
+
+  /** All but the route has been decided for the template: with several shards the literals decide that. */
+  #remember({ pattern, figures }: PlannedStatement, { role, unread }: PipelinableRequest): void {
+    const { access, transaction } = this.#core
+    const { generation } = access.planner
+    this.#last = undefined
+    if (!pattern || !figures || !unread || access.planner.shardCount > 1) return
+    const request = { shard: 0, role, alone: unread }
+    this.#last = { pattern, figures, request, generation, settings: transaction.settings }
+  }
+
+  #holdsStill(last: LastQuery): boolean {
+    const { access, transaction, held, listening } = this.#core
+    if (last.settings !== transaction.settings || last.generation !== access.planner.generation)
+      return false
+    if (listening || held.temporary.size > 0 || !this.#isFree()) return false
+    const limits = access.pipelines?.limits
+    return limits !== undefined && limits.depth > 0 && mayEnter(last.figures, limits.stallMs)
   }
 
   /** Messages of the extended protocol up to their Sync. False: they need a server of their own. */
@@ -182,7 +236,9 @@ export class PipelinedRequests implements PipelinedClient {
   }
 
   keep(): void {
-    if (this.#query) this.#query = Buffer.from(this.#query)
+    if (!this.#query || this.#isOwned) return
+    this.#query = Buffer.from(this.#query)
+    this.#isOwned = true
   }
 
   carriedBy(carrier: Carrier): void {
@@ -192,8 +248,8 @@ export class PipelinedRequests implements PipelinedClient {
   unitFor(server: ServerConnection): Unit {
     if (this.#batch) return batchUnit(this.#batch, server)
     server.unnamed = undefined
-    this.#query = Buffer.from(this.#query as Buffer)
-    return { bytes: this.#query }
+    this.keep()
+    return { bytes: this.#query as Buffer }
   }
 
   parsed(): void {

@@ -230,7 +230,11 @@ function relay(
   frame: Buffer,
 ): void {
   const only = query.statements.length === 1 ? query.statements[0] : undefined
-  const request = { shard, role, query, core, alone: runAlone }
+  const unread = (bytes: Buffer) => {
+    const text = bytes.toString('utf8', 5, bytes.length - 1)
+    runAlone.call({ core, shard, role, query: core.access.planner.plan(text) }, bytes)
+  }
+  const request = { shard, role, query, core, alone: runAlone, unread }
   if (only && core.pipelined.runQuery(only, frame, request)) return
   relayAlone(core, shard, role, query, frame)
 }

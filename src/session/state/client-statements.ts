@@ -72,7 +72,7 @@ export class ClientStatements implements ServerNames {
   /** A simple query drops the unnamed statement and the unnamed portal. */
   dropUnnamed(): void {
     this.#unnamed = undefined
-    this.portals.delete('')
+    if (this.portals.size > 0) this.portals.delete('')
   }
 
   /** After an error: statements whose Parse was not confirmed do not exist. */

@@ -193,4 +193,39 @@ describe('pipelining', () => {
 
   const readOf = async (client: pg.Client, n: number): Promise<string> =>
     (await client.query(`select v from free where id = ${n + 1}`)).rows[0].v as string
+
+  it('reads a text that was pipelined anew when the session or the schema gives it another meaning', async () => {
+    const client = await served.connect()
+    const other = await served.connect()
+    const ask = async (id: number) =>
+      (await client.query(`select v from alike where id = ${id}`)).rows
+    try {
+      await other.query('create table alike (id int primary key, v text)')
+      await other.query("insert into alike select n, 'old' || n from generate_series(1, 9) n")
+      await waitFor(() => isPipelined('select v from alike where id = 1'), { deadlineMs: 30_000 })
+      for (let id = 1; id <= 5; id++) expect(await ask(id)).toEqual([{ v: `old${id}` }])
+      await client.query('create temp table alike as select 6 as id, $$mine$$::text as v')
+      expect(await ask(6)).toEqual([{ v: 'mine' }])
+      await client.query('drop table pg_temp.alike')
+      expect(await ask(6)).toEqual([{ v: 'old6' }])
+      await other.query('create schema elsewhere create table alike (id int, v text)')
+      await other.query("insert into elsewhere.alike values (7, 'elsewhere')")
+      await client.query('set search_path to elsewhere')
+      expect(await ask(7)).toEqual([{ v: 'elsewhere' }])
+      await client.query('reset search_path')
+      expect(await ask(7)).toEqual([{ v: 'old7' }])
+      await client.query('begin')
+      await client.query("update alike set v = 'changed' where id = 8")
+      expect(await ask(8)).toEqual([{ v: 'changed' }])
+      await client.query('rollback')
+      expect(await ask(8)).toEqual([{ v: 'old8' }])
+      await expect(client.query('select v from alike where id = 1/0')).rejects.toThrow(/zero/)
+      expect(await ask(9)).toEqual([{ v: 'old9' }])
+    } finally {
+      await other.query('drop table alike')
+      await other.query('drop schema elsewhere cascade')
+      await client.end()
+      await other.end()
+    }
+  }, 60_000)
 })
