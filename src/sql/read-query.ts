@@ -36,8 +36,13 @@ export class TwoGenerations<V> {
   #old = new Map<string, V>()
   readonly #limit: number
 
+  /** Most entries of both generations together. */
   constructor(limit: number) {
-    this.#limit = limit
+    this.#limit = Math.max(1, Math.floor(limit / 2))
+  }
+
+  get size(): number {
+    return this.#young.size + this.#old.size
   }
 
   get(key: string): V | undefined {
