@@ -4,8 +4,14 @@ import type { GatheredColumn, GatheredTable } from '../plan/gather-program.js'
 /** Types beyond this number are users', and their numbers differ between databases. */
 const FIRST_USER_OID = 16_384
 
-/** oid aliases: their binary form is a number that means another object on another server. */
-const numberedByServer = new Set([24, 2202, 2203, 2204, 2205, 2206, 3734, 3769, 4089, 4096, 4191])
+/**
+ * oid aliases and arrays of them, whose binary form is a number that means another object on another server; aclitem, which
+ * has no binary form.
+ */
+const numberedByServer = new Set([
+  24, 1008, 1033, 1034, 2202, 2203, 2204, 2205, 2206, 2207, 2208, 2209, 2210, 2211, 3734, 3735,
+  3769, 3770, 4089, 4090, 4096, 4097, 4191, 4192,
+])
 
 const BPCHAR = 1042
 

@@ -11,7 +11,7 @@ import {
   parseStatements,
 } from './parse.js'
 import type { Level, RelationUse } from './statement.js'
-import { stringOf, walkTree } from './tree.js'
+import { stringOf, stringsOf, walkTree } from './tree.js'
 
 /** A name with its schema before it: the first `drop` parts are to go. */
 export interface QualifiedName {
@@ -77,8 +77,16 @@ function noteColumn(
   })
 }
 
-/** Arguments that are bare names: whole rows may go into a function. */
-function noteArguments({ args = [] }: FuncCall, counts: Map<string, number>): void {
+/** Of a whole row they take the values and names, and no type of it comes out. */
+const rowTakers = new Set(
+  'row_to_json to_json to_jsonb json_agg jsonb_agg json_agg_strict jsonb_agg_strict json_build_object json_build_array jsonb_build_object jsonb_build_array json_object_agg jsonb_object_agg count'.split(
+    ' ',
+  ),
+)
+
+/** Arguments that are bare names: whole rows may go into some functions. */
+function noteArguments({ funcname, args = [] }: FuncCall, counts: Map<string, number>): void {
+  if (!rowTakers.has(stringsOf(funcname).at(-1) ?? '')) return
   for (const arg of args) {
     const fields = 'ColumnRef' in arg ? arg.ColumnRef.fields : undefined
     const name = fields?.length === 1 ? stringOf(fields[0]) : undefined

@@ -221,6 +221,7 @@ describe('what is refused by name', () => {
     ['select count(distinct id), txid_current() from orders', 'function txid_current()'],
     ["select count(distinct id), 'a'::regclass from orders", 'a cast to regclass'],
     ['select count(distinct o.id) from orders o, pg_class', 'system catalog "pg_class"'],
+    ['select array_agg(o) from orders o join items i on i.price = o.id', 'a whole row of "orders"'],
     ['select o from orders o join items i on i.price = o.id', 'a whole row of "orders"'],
     ['select count(distinct id) from orders tablesample system (1)', 'TABLESAMPLE'],
     ['select count(distinct a.id) from orders a, only orders b', 'with and without ONLY'],
