@@ -11,7 +11,7 @@ import type { DdlFacts, NamedRelation } from '../sql/describe-ddl.js'
 import type { Statement } from '../sql/statement.js'
 import { isForeign, isHarmlessForeign } from './effects.js'
 import type { Names } from './names.js'
-import { ownSequencesApart } from './own-sequences.js'
+import { ownSequencesApart, restartedApart } from './own-sequences.js'
 import { eachShardAdvice, relayTo, unsupported } from './plans.js'
 import type { RoutingWorld } from './world.js'
 
@@ -109,5 +109,6 @@ export function planDdl(statement: Statement, world: RoutingWorld, names: Names)
     sameCount: false,
     returns: false,
     ...(sharded ? { afterwards: ownSequencesApart(facts.table!) } : {}),
+    ...(facts.restartsSequences ? { afterwards: restartedApart } : {}),
   })
 }

@@ -17,6 +17,8 @@ export interface DdlFacts {
   readonly storesRows: boolean
   /** PostgreSQL runs it outside of transactions only. */
   readonly outsideTransaction: boolean
+  /** TRUNCATE … RESTART IDENTITY. */
+  readonly restartsSequences: boolean
   /** It is about the whole server and not about one database. */
   readonly isServerWide: boolean
   /** A table that it makes or adds columns to, and names of columns that it defines. */
@@ -149,6 +151,7 @@ export function describeDdl(node: Node): DdlFacts {
     reads: tag === 'CreateTableAsStmt' ? rangesIn(body['query']) : [],
     storesRows: storesRows && body['objtype'] !== 'OBJECT_MATVIEW',
     outsideTransaction: runsOutside(tag, body),
+    restartsSequences: tag === 'TruncateStmt' && body['restart_seqs'] === true,
     isServerWide: serverWide.has(tag),
     ...(table ? { table } : {}),
     columns: columnsOf(body),

@@ -26,6 +26,7 @@ const tables = ['item', 'late', 'late2', 'big', 'country']
 const schema = `
 create table item (k bigint, id int, v text, primary key (k, id));
 create table late (k bigint, n int, unique (k, n) deferrable initially deferred);
+create table late2 (k bigint);
 create unlogged table big (k bigint, n int);
 create table country (code text primary key);
 insert into country values ('de'), ('fr')`

@@ -27,6 +27,24 @@ describe('schema changes over shards', () => {
     await client.end()
   })
 
+  it('D118: RESTART IDENTITY leaves sequences that setup has made disjoint so', async () => {
+    const { key, onShard, served } = rig()
+    for (let shard = 0; shard < SHARDS; shard++) {
+      await onShard(shard, 'drop table late2; create table late2 (k bigint, id serial)')
+      const apart = `increment by ${SHARDS} restart with ${shard + 1}`
+      await onShard(shard, `alter sequence late2_id_seq ${apart}`)
+    }
+    const client = await served.connect()
+    await client.query('create index on late2 (k)') // makes the proxy look at the schema
+    const rows = [0, 1, 2, 0, 1, 2].map((shard) => `(${key(shard)})`).join(', ')
+    for (let round = 0; round < 2; round++) {
+      const made = await client.query(`insert into late2 (k) values ${rows} returning id`)
+      expect(made.rows.map(({ id }) => id)).toEqual([1, 2, 3, 4, 5, 6])
+      await client.query('truncate late2 restart identity cascade')
+    }
+    await client.end()
+  })
+
   it('D118: what one shard refuses stands on none', async () => {
     const { onShard, served } = rig()
     await onShard(1, 'create table taken (n int)')
