@@ -257,7 +257,7 @@ describe('users.toml and both', () => {
     expect(problems(`[general]\npassthrough_auth = "enabled_plain"\n${shop}`)).not.toContain(clear)
   })
 
-  test('all of them at once, by file and line', () => {
+  test('D111: all of them at once, by file and line; a gap in the shards too', () => {
     const found = problems(
       `[general]\nprot = 1\nhost = 5\n${twoShards.replace('shard = 1', 'shard = 2')}`,
       '[[users]]\nname = "a"\npasword = "x"\n',
