@@ -23,22 +23,6 @@ export interface Draw {
   finish(results: readonly DrawnResult[]): SplitProgram
 }
 
-/** An UPDATE of the sharding key, whose rows leave their shards. */
-export interface MovedRows {
-  /** The UPDATE with RETURNING of ctid and of `columns` of the new row, for shards that rows leave. */
-  readonly updateSql: string
-  readonly table: string
-  /** Of the new rows, in the order of RETURNING behind ctid; the generated ones left out. */
-  readonly columns: readonly string[]
-  /** Shard of a new row. @throws KEY_UNMAPPED */
-  shardOf(row: readonly (string | null)[]): number
-  /** Takes the row at these ctids away; a text array is spliced for %. */
-  readonly deleteSql: (ctids: readonly string[]) => string
-  readonly insertSql: (rows: readonly (readonly (string | null)[])[]) => string
-  /** RETURNING of rows that stay where they are; absent: the statement returns nothing. */
-  readonly staySql?: (ctids: readonly string[]) => string
-}
-
 export interface SplitProgram {
   readonly parts: readonly SplitPart[]
   /** RETURNING stands in the statement. */
@@ -48,7 +32,6 @@ export interface SplitProgram {
   /** A parameter without a type stands in several places, of which a part may hold only some: a server says its type. */
   readonly needsTypes?: boolean
   readonly draw?: Draw
-  readonly moves?: MovedRows
 }
 
 /** A statement that every shard runs, with the same outcome. */

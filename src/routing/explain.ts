@@ -38,7 +38,7 @@ function partsOf(inner: Plan, body: string, shardCount: number): ExplainPart[] |
     case 'gather':
       return inner.gather!.tables.flatMap((table) => rowsOf(table, shardCount))
     case 'split':
-      return splitParts(inner, shardCount)
+      return splitParts(inner)
     case 'everywhere':
       return inner.everywhere?.split ? undefined : onEach(inner.target, shardCount, body)
     default:
@@ -46,9 +46,8 @@ function partsOf(inner: Plan, body: string, shardCount: number): ExplainPart[] |
   }
 }
 
-function splitParts({ split, target }: Plan, shardCount: number): ExplainPart[] | undefined {
+function splitParts({ split }: Plan): ExplainPart[] | undefined {
   if (!split || split.draw) return undefined
-  if (split.moves) return onEach(target, shardCount, split.moves.updateSql)
   return split.parts.map(({ shard, sql }) => ({ shard, sql }))
 }
 
@@ -73,8 +72,6 @@ function mergeLines(merge: MergeProgram): string[] {
 function finishOf(inner: Plan): string[] {
   if (inner.merge) return mergeLines(inner.merge)
   if (inner.gather) return [`Finish: ${inner.gather.sql.replace(/\s+/g, ' ').trim()}`]
-  if (inner.split?.moves)
-    return ['Rows whose key changes are deleted and inserted on their new shard']
   return []
 }
 

@@ -7,6 +7,7 @@ import { volatileBuiltins } from '../sql/builtin-functions.js'
 import { isBuiltin } from '../sql/describe-statement.js'
 import type { Level, Statement } from '../sql/statement.js'
 import { columnNamed } from './key-column.js'
+import { keyUpdate } from './key-update.js'
 import type { Run } from './key-value.js'
 import { compilePin, keyClass } from './pins.js'
 import { pinAdvice, refuse, relayNowhere, relayTo, unsupported } from './plans.js'
@@ -14,7 +15,6 @@ import type { Places, Resolved } from './resolve.js'
 import type { RoutingWorld } from './world.js'
 import { isClockDefault, isDrawnDefault } from './write-defaults.js'
 import { compileSplitInsert } from './write-insert.js'
-import { compileMove } from './write-move.js'
 import { compileSelectedInsert } from './write-select.js'
 import { isPlan, textForAll, type WriteRoute } from './write-text-for-all.js'
 import { type Anchor, notTogether } from './write-together.js'
@@ -40,7 +40,7 @@ function compileScattered(
   const reason = notTogether(statement, root, anchor, places, world)
   if (reason !== undefined)
     return refusal(unsupported(`${reason} in ${article(statement.verb)}`, pinAdvice))
-  const moves = compileMove(statement, root, target, places, world)
+  const moves = keyUpdate(root, target)
   if (moves) return moves
   const shardsOf = compilePin(keyClass(key, places), world.map.placerOf(table), places)
   const reasons = ['every shard changes its own rows, and the counts are added']

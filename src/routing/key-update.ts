@@ -1,23 +1,16 @@
-/** UPDATE of the sharding key: rows whose new key belongs elsewhere leave their shard. */
+/** UPDATE of the sharding key: rows whose new key belongs elsewhere would have to leave their shard, which is refused. */
 
 import { engineError } from '../errors/engine-error.js'
 import type { ShardedTable } from '../sharding/sharded-table.js'
-import type { Level, Statement } from '../sql/statement.js'
+import type { Level } from '../sql/statement.js'
 import { refuse } from './plans.js'
-import type { Places, Resolved } from './resolve.js'
-import type { RoutingWorld } from './world.js'
+import type { Resolved } from './resolve.js'
 import type { WriteRoute } from './write-text-for-all.js'
 
 type Sharded = Resolved & { place: { kind: 'sharded'; table: ShardedTable } }
 
 /** Undefined: the key stays what it is. */
-export function compileMove(
-  _statement: Statement,
-  root: Level,
-  target: Sharded,
-  _places: Places,
-  _world: RoutingWorld,
-): WriteRoute | undefined {
+export function keyUpdate(root: Level, target: Sharded): WriteRoute | undefined {
   const { column } = target.place.table
   if (root.kind !== 'update' || !assignsKey(root, column)) return undefined
   const plan = refuse(engineError('ROUTE_KEY_UPDATE', { column, table: target.use.name }))
@@ -25,7 +18,7 @@ export function compileMove(
 }
 
 /** Whether an assignment may give the key another value. */
-export const assignsKey = (level: Level, key: string): boolean =>
+const assignsKey = (level: Level, key: string): boolean =>
   (level.assigned ?? []).some((one) => one.column === key && !isItself(level, one.from, key))
 
 /** `SET key = key`, or in ON CONFLICT `SET key = excluded.key`, which the arbiter has found equal. */
