@@ -89,13 +89,14 @@ export const SHOW_TABLES = new Set([
   'replication',
   'servers',
   'stats',
+  'transactions',
   'users',
   'version',
   'workers',
 ])
 
 const LATER_SHOW = new Set(
-  `peers query_cache prepared transactions mirrors replication_slots table_copies
+  `peers query_cache prepared mirrors replication_slots table_copies
    schema_sync tasks instance_id fds sockets active_sockets dns_hosts dns_zones mem peer_pools state totals
    stats_totals stats_averages stats_total stats_average memory`.split(/\s+/),
 )

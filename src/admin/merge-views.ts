@@ -7,6 +7,7 @@ import type {
   PoolView,
   ProxyView,
   ServerView,
+  TransactionView,
   UsageView,
   WorkerView,
 } from './proxy-view.js'
@@ -25,6 +26,7 @@ export interface ViewSnapshot {
   readonly usage: readonly UsageView[]
   readonly config: readonly ConfigView[]
   readonly workers: readonly WorkerView[]
+  readonly transactions: readonly TransactionView[]
 }
 
 export function takeSnapshot(view: ProxyView): ViewSnapshot {
@@ -41,6 +43,7 @@ export function takeSnapshot(view: ProxyView): ViewSnapshot {
     usage: view.usage(),
     config: view.config(),
     workers: view.workers(),
+    transactions: view.transactions(),
   }
 }
 
@@ -64,7 +67,17 @@ export function mergeViews(
     usage: () => snapshots.flatMap(({ usage }) => usage),
     config: () => first?.config ?? [],
     workers: () => workers,
+    transactions: () => distinctTransactions(snapshots),
   }
+}
+
+/** Each worker learns by itself who may not write on several shards; prepared ones are swept by one. */
+function distinctTransactions(snapshots: readonly ViewSnapshot[]): TransactionView[] {
+  const all = new Map<string, TransactionView>()
+  for (const row of snapshots.flatMap(({ transactions }) => transactions)) {
+    all.set(JSON.stringify([row.database, row.user, row.name]), row)
+  }
+  return [...all.values()]
 }
 
 /** One row a host, as with one process: sizes and connections of all workers together. */

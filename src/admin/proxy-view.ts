@@ -19,6 +19,7 @@ export interface ClientView {
   readonly lastRequestAtMs: number
   readonly queries: number
   readonly transactions: number
+  readonly twoPhase: number
   readonly errors: number
   readonly bytesReceived: number
   readonly bytesSent: number
@@ -159,6 +160,7 @@ export interface UsageView {
   readonly user: string
   readonly queries: number
   readonly transactions: number
+  readonly twoPhase: number
   readonly errors: number
   readonly bytesReceived: number
   readonly bytesSent: number
@@ -194,6 +196,19 @@ export interface WorkerView {
   readonly memoryBytes: number
 }
 
+/** A prepared transaction that waits for its end, or (`unavailable`) a user who may not write on several shards. */
+export interface TransactionView {
+  readonly database: string
+  readonly user: string
+  /** The gid; empty for `unavailable`. */
+  readonly name: string
+  readonly state: 'prepared' | 'unavailable'
+  readonly shard?: number
+  readonly ageMs?: number
+  /** Why it is still there, or not allowed. */
+  readonly reason: string
+}
+
 export interface ProxyView {
   readonly version: string
   /** Since the epoch, of this moment. */
@@ -209,4 +224,6 @@ export interface ProxyView {
   usage(): readonly UsageView[]
   config(): readonly ConfigView[]
   workers(): readonly WorkerView[]
+  /** As the sweep of a moment ago has found them. */
+  transactions(): readonly TransactionView[]
 }

@@ -17,7 +17,7 @@ type Figure = readonly [string, (row: StatsRow) => number, 'second' | 'query' | 
 
 const figures: readonly Figure[] = [
   ['xact_count', (r) => r.pool.traffic.transactions, 'second'],
-  ['xact_2pc_count', () => 0, 'second'],
+  ['xact_2pc_count', (r) => r.usage?.twoPhase ?? 0, 'second'],
   ['query_count', (r) => r.pool.traffic.queries, 'second'],
   ['server_assignment_count', (r) => r.pool.checkouts, 'second'],
   ['received', (r) => r.pool.traffic.received, 'second'],

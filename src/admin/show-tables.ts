@@ -8,6 +8,7 @@ import type {
   PoolView,
   ProxyView,
   ServerView,
+  TransactionView,
   WorkerView,
 } from './proxy-view.js'
 import {
@@ -41,7 +42,7 @@ const clients = table<TimedClient>(
     text('last_request', (c) => stamp(c.lastRequestAtMs)),
     count('queries', (c) => c.queries),
     count('transactions', (c) => c.transactions),
-    count('transactions_2pc', () => 0),
+    count('transactions_2pc', (c) => c.twoPhase),
     micros('wait_time', (c) => c.waitMs),
     micros('query_time', (c) => c.queryMs),
     micros('transaction_time', (c) => c.transactionMs),
@@ -270,6 +271,19 @@ function countThings(view: ProxyView): { list: string; items: number }[] {
   ]
 }
 
+const transactions = table<TransactionView>(
+  [
+    text('database', (t) => t.database),
+    text('user', (t) => t.user),
+    text('transaction_name', (t) => t.name),
+    text('transaction_state', (t) => t.state),
+    text('shard', (t) => (t.shard === undefined ? '' : String(t.shard))),
+    micros('age', (t) => t.ageMs ?? 0),
+    text('reason', (t) => t.reason),
+  ],
+  (view) => view.transactions(),
+)
+
 const lists = table<{ list: string; items: number }>(
   [text('list', (l) => l.list), count('items', (l) => l.items)],
   countThings,
@@ -286,6 +300,10 @@ const commands: readonly (readonly [string, string])[] = [
   ['SHOW BANS', 'hosts that get no reads now, and why'],
   ['SHOW LISTENERS', 'channels that the proxy listens to for clients of transaction pools'],
   ['SHOW LISTS', 'how many of each'],
+  [
+    'SHOW TRANSACTIONS',
+    'prepared transactions that wait for their end, as the last sweep found them',
+  ],
   ['SHOW CONFIG', 'settings, and where each comes from'],
   ['SHOW WORKERS', 'processes of the proxy, and what each has used'],
   ['SHOW VERSION', 'version of pgshard'],
@@ -320,6 +338,7 @@ export const plainTables: Readonly<Record<string, ShowTable>> = {
   pools,
   replication,
   servers,
+  transactions,
   users,
   version,
   workers,

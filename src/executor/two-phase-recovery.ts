@@ -32,6 +32,7 @@ export interface RecoveryReport {
     readonly shard: ShardId
     readonly gid: string
     readonly reason: string
+    readonly ageMs: number
   }[]
   /** Decisions removed because every shard has carried them out. */
   readonly settled: number
@@ -45,6 +46,7 @@ interface Found {
   readonly gid: string
   readonly name: TransactionName
   readonly isOld: boolean
+  readonly ageMs: number
   /** We are its owner, or a superuser. */
   readonly isOurs: boolean
 }
@@ -79,7 +81,8 @@ export async function recoverPrepared(options: RecoveryOptions): Promise<Recover
     rolledBack: ends.filter((end) => end === 'abort').length,
     left: found.flatMap((one, i) => {
       const end = ends[i]
-      return typeof end === 'object' ? [{ shard: one.shard, gid: one.gid, reason: end.left }] : []
+      if (typeof end !== 'object') return []
+      return [{ shard: one.shard, gid: one.gid, reason: end.left, ageMs: one.ageMs }]
     }),
     settled: sum(settled),
     abortsRemoved: sum(aborts),
@@ -93,14 +96,17 @@ function findPrepared(shard: ShardId, options: RecoveryOptions): Promise<Found[]
   return options.withServer(shard, async (server) => {
     const results = await server.query(`
       SELECT x.gid, x.prepared <= pg_catalog.clock_timestamp() - interval '${graceMs} ms',
-        x.owner = current_user OR r.rolsuper
+        x.owner = current_user OR r.rolsuper,
+        pg_catalog.floor(1000 * extract(epoch FROM pg_catalog.clock_timestamp() - x.prepared))
       FROM pg_catalog.pg_prepared_xacts x, pg_catalog.pg_roles r
       WHERE x.database = pg_catalog.current_database() AND r.rolname = current_user
         AND pg_catalog.starts_with(x.gid, 'pgshard_${clusterId}_')
       ORDER BY x.prepared`)
-    return (results.at(-1)?.rows ?? []).flatMap(([gid, isOld, isOurs]) => {
+    return (results.at(-1)?.rows ?? []).flatMap(([gid, isOld, isOurs, age]) => {
       const name = parseGid(clusterId, gid ?? '')
-      return name && gid ? [{ shard, gid, name, isOld: isOld === 't', isOurs: isOurs === 't' }] : []
+      if (!name || !gid) return []
+      const ageMs = Number(age)
+      return [{ shard, gid, name, ageMs, isOld: isOld === 't', isOurs: isOurs === 't' }]
     })
   })
 }

@@ -157,6 +157,7 @@ class RunningProxy implements ServingProxy {
     this.view = makeView({
       ...parts,
       listenHubs: this.#listenHubs,
+      twoPhase: this.#twoPhase,
       version: options.version,
       clock,
       startedAtMs: clock.monotonicMs(),

@@ -2,6 +2,7 @@
  * Two-phase commit for the databases of a proxy: who may use it, on which servers, and the sweep that ends what a dead
  * process left behind. The protocol itself is executor/two-phase.ts.
  */
+import type { TransactionView } from '../admin/proxy-view.js'
 import type { Clock, Timer } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import { toEngineError } from '../errors/engine-error.js'
@@ -11,7 +12,11 @@ import {
   type TwoPhaseIdentity,
   type WithServer,
 } from '../executor/two-phase-identity.js'
-import { RECOVERY_GRACE_MS, recoverPrepared } from '../executor/two-phase-recovery.js'
+import {
+  RECOVERY_GRACE_MS,
+  type RecoveryReport,
+  recoverPrepared,
+} from '../executor/two-phase-recovery.js'
 import type { OpenServer } from '../pool/definition.js'
 import type { Pools } from '../pool/pool-map.js'
 import type { UserPools } from '../pool/user-pools.js'
@@ -23,6 +28,8 @@ const ASK_AGAIN_MS = 5000
 
 interface Standing {
   readonly identity?: TwoPhaseIdentity
+  /** Why there is none. */
+  readonly reason?: string
   readonly askedMs: number
 }
 
@@ -41,6 +48,7 @@ export class TwoPhaseCommits {
   readonly #waitMs: () => number
   readonly #withServer: (user: UserPools) => WithServer
   #standings = new WeakMap<UserPools, Standing>()
+  #left = new WeakMap<UserPools, RecoveryReport['left']>()
   #sweep: Timer | undefined
 
   constructor(options: TwoPhaseCommitsOptions) {
@@ -71,7 +79,21 @@ export class TwoPhaseCommits {
       this.#standings.set(user, { identity, askedMs: this.#clock.monotonicMs() })
     } catch (error) {
       const { message, hint } = toEngineError(error)
+      this.#standings.set(user, { reason: message, askedMs: this.#clock.monotonicMs() })
       if (isFirst) this.#log.warn(`cross_shard_writes is "error": ${message}`, { hint })
+    }
+  }
+
+  /** What the last sweep has left, and who may not write on several shards. */
+  *unfinished(): Iterable<TransactionView> {
+    for (const user of this.#pools.users()) {
+      const { database, user: name } = user.definition
+      const reason = this.#standings.get(user)?.reason
+      const who = { database, user: name }
+      if (reason !== undefined) yield { ...who, name: '', state: 'unavailable', reason }
+      for (const { gid, shard, ageMs, reason: why } of this.#left.get(user) ?? []) {
+        yield { ...who, name: gid, state: 'prepared', shard, ageMs, reason: why }
+      }
     }
   }
 
@@ -118,6 +140,7 @@ export class TwoPhaseCommits {
       const identity = this.#standings.get(user)?.identity
       if (!identity) continue
       const report = await recoverPrepared({ identity, withServer: this.#withServer(user) })
+      this.#left.set(user, report.left)
       if (report.committed + report.rolledBack === 0) continue
       this.#log.info('transactions left by a dead process were ended', {
         database: user.definition.database,

@@ -20,6 +20,7 @@ import type { ClientRegistry } from './client-registry.js'
 import { sharedId, type WorkerPlace } from './fleet.js'
 import type { ListenHubs } from './listen-hubs.js'
 import { replicationOf } from './replication-view.js'
+import type { TwoPhaseCommits } from './two-phase-commits.js'
 
 export interface ViewSources {
   readonly version: string
@@ -30,6 +31,7 @@ export interface ViewSources {
   readonly cancels: Cancels
   readonly place: WorkerPlace
   readonly listenHubs: ListenHubs
+  readonly twoPhase: Pick<TwoPhaseCommits, 'unfinished'>
   isDraining(): boolean
   /** The configuration in force. */
   config(): LoadedConfig
@@ -56,6 +58,7 @@ export function makeView(sources: ViewSources): ProxyView {
     usage: () => clients.usage().map((usage) => ({ worker: place.number, ...usage })),
     config: () => configRows(sources.config()),
     workers: () => [workerRow(sources)],
+    transactions: () => [...sources.twoPhase.unfinished()],
   }
 }
 

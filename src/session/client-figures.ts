@@ -5,6 +5,7 @@ export function newFigures(): ClientFigures {
   return {
     queries: 0,
     transactions: 0,
+    twoPhase: 0,
     errors: 0,
     bytesReceived: 0,
     bytesSent: 0,
@@ -17,6 +18,7 @@ export function newFigures(): ClientFigures {
 export function addFigures(sum: ClientFigures, figures: ClientFigures): void {
   sum.queries += figures.queries
   sum.transactions += figures.transactions
+  sum.twoPhase += figures.twoPhase
   sum.errors += figures.errors
   sum.bytesReceived += figures.bytesReceived
   sum.bytesSent += figures.bytesSent

@@ -17,6 +17,8 @@ import type { LoginRequest, LoginRules } from './login/login-rules.js'
 export interface ClientFigures {
   queries: number
   transactions: number
+  /** Of them, those that two-phase commit ended. */
+  twoPhase: number
   errors: number
   bytesReceived: number
   bytesSent: number

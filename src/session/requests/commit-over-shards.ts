@@ -68,6 +68,7 @@ async function commitWriters(core: SessionCore, writers: readonly HeldServer[]):
         writers.map(({ shard, server, notified }) => ({ shard, server, cannotPrepare: notified })),
       )
       for (const held of writers) committed(core, held)
+      core.figures.twoPhase++
       if (pending.length > 0) core.output.append(pendingNotice(pending))
     }
   }

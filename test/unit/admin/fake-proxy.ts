@@ -66,6 +66,7 @@ export const fakeClient: ClientView = {
   lastRequestAtMs: 0,
   queries: 3,
   transactions: 1,
+  twoPhase: 0,
   errors: 0,
   bytesReceived: 10,
   bytesSent: 20,
@@ -94,6 +95,7 @@ export function fakeProxy() {
     usage: () => [],
     config: () => [{ name: 'port', value: '6432', source: 'default' }],
     workers: () => [],
+    transactions: () => [],
   }
   const control: ProxyControl = {
     pause: async (pools) => void log.push(`pause ${JSON.stringify(pools)}`),
