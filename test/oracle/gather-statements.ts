@@ -84,7 +84,7 @@ export class StatementMaker {
       case 5:
         return this.#withCte(depth)
       case 6:
-        return this.#recursive(depth)
+        return this.#recursive()
       case 7:
         return this.#distinct(depth)
       default:
@@ -273,7 +273,7 @@ export class StatementMaker {
     const int = this.#value(columns, 'int')
     const num = this.#value(columns, 'num')
     const text = this.#value(columns, 'text')
-    const made = choose.pick<Column>([
+    return choose.pick<Column>([
       { sql: 'count(*)', type: 'int' },
       { sql: `count(distinct ${text})`, type: 'int' },
       { sql: `count(distinct ${int})`, type: 'int' },
@@ -288,7 +288,6 @@ export class StatementMaker {
       { sql: `count(*) filter (where ${this.#condition(columns, 0)})`, type: 'int' },
       { sql: `percentile_disc(0.5) within group (order by ${int})`, type: 'int' },
     ])
-    return made
   }
 
   #grouped(depth: number): Query {
@@ -375,17 +374,17 @@ export class StatementMaker {
     }
   }
 
-  #recursive(depth: number): Query {
+  #recursive(): Query {
     const choose = this.#choose
     const last = 3 + choose.below(5)
-    const inner = this.#correlatedCount(depth)
+    const inner = this.#correlatedCount()
     return {
       sql: `with recursive r(n, m) as (select 0, 0::bigint union all select r.n + 1, r.m + (${inner}) from r where r.n < ${last}) select n as c1, m as c2 from r`,
       types: ['int', 'int'],
     }
   }
 
-  #correlatedCount(_depth: number): string {
+  #correlatedCount(): string {
     const table = this.#choose.pick(['acct', 'move'])
     return `select count(*) from ${table} where ${table}.id % 5 = r.n % 5`
   }
