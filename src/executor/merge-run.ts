@@ -59,6 +59,7 @@ export class MergeRun {
   #statement: Buffer = nothing
   #error: EngineError | undefined
   #left: number
+  #hasStarted = false
   #unwanted = 0
   /** Told to stop although nothing was wrong: their errors are of our making. */
   #isStopped = false
@@ -72,9 +73,17 @@ export class MergeRun {
     this.#parts = parts.map((part, index) => new MergedPart(this, part, index, options.describes))
   }
 
-  /** Sends to every server. */
+  /** Sends to every server; what the first says of the statement comes before all that the others say. */
   start(): void {
-    for (const part of this.#parts) part.start()
+    this.#parts[0]?.start()
+    if (!this.#options.describes) this.startOthers()
+  }
+
+  /** The first has described the statement, or failed at it. */
+  startOthers(): void {
+    if (this.#hasStarted) return
+    this.#hasStarted = true
+    for (const part of this.#parts.slice(1)) part.start()
   }
 
   /** The client has read what was waiting. */
@@ -172,6 +181,7 @@ export class MergeRun {
 
   /** An error of a part; without one it is ours. */
   fail(error: EngineError, part?: MergedPart): void {
+    this.startOthers()
     if (this.#error || (this.#isStopped && part)) return
     this.#error = error
     if (part && 'fields' in error) {
@@ -190,6 +200,7 @@ export class MergeRun {
   }
 
   ended(): void {
+    this.startOthers()
     if (--this.#left > 0) return
     this.#blocks.give()
     const merge = this.#merge
@@ -303,6 +314,7 @@ class MergedPart implements ServerReceiver {
     if (!this.#describes) return this.#whole.described(this, buffer, start, end)
     this.#describes = false
     this.#whole.statementDescribed(buffer, start, end)
+    this.#whole.startOthers()
   }
 }
 
