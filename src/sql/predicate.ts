@@ -269,24 +269,31 @@ function boolean(node: BoolExpr, slots: SlotFinder): Predicate {
   return { op: node.boolop === 'AND_EXPR' ? 'and' : 'or', parts }
 }
 
-/** col IN (VALUES (1), (2)), col = ANY (VALUES …) */
-function inValues(link: SubLink, slots: SlotFinder): Predicate {
-  const { subLinkType, testexpr, operName, subselect } = link
+/** The rows of col IN (VALUES …) or col = ANY (VALUES …). */
+function listedRows({ subLinkType, operName, subselect }: SubLink): readonly Node[] | undefined {
   const names = (operName ?? []).map((name) => stringOf(name) ?? '')
   const isEqual = names.length === 0 || (names.length === 1 && names[0] === '=')
-  if (subLinkType !== 'ANY_SUBLINK' || !testexpr || !isEqual) return unknown
-  if (!subselect || !('SelectStmt' in subselect) || !isBare(subselect.SelectStmt)) return unknown
-  const column = readColumn(testexpr)
-  const { valuesLists } = subselect.SelectStmt
-  if (!column || !valuesLists) return unknown
+  if (subLinkType !== 'ANY_SUBLINK' || !isEqual) return undefined
+  if (!subselect || !('SelectStmt' in subselect) || !isBare(subselect.SelectStmt)) return undefined
+  return subselect.SelectStmt.valuesLists
+}
+
+function onlyItem(row: Node, slots: SlotFinder): Value | undefined {
+  const [item, ...others] = 'List' in row ? (row.List.items ?? []) : []
+  return others.length === 0 ? settled(item, slots) : undefined
+}
+
+/** One literal with a fraction makes all of them numeric, with which integers are compared by value all the same. */
+function inValues(link: SubLink, slots: SlotFinder): Predicate {
+  const column = readColumn(link.testexpr)
+  const rows = listedRows(link)
+  if (!column || !rows) return unknown
   const values: Value[] = []
-  for (const row of valuesLists) {
-    const [item, ...others] = 'List' in row ? (row.List.items ?? []) : []
-    const value = others.length === 0 ? settled(item, slots) : undefined
+  for (const row of rows) {
+    const value = onlyItem(row, slots)
     if (!value) return unknown
     if (value.kind !== 'null') values.push(value)
   }
-  // One literal with a fraction makes all of them numeric, which integers are compared with by value all the same.
   return values.length === 0 ? never : { op: 'equal', column, values }
 }
 
