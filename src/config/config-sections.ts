@@ -109,7 +109,7 @@ export const configSections: readonly SectionDefinition[] = [
   section(
     'plugins',
     sections.pluginKeys,
-    'ES modules that choose shards; see plugins.md. PgDog\'s native libraries cannot be loaded.',
+    "ES modules that choose shards; see plugins.md. PgDog's native libraries cannot be loaded.",
     list,
   ),
   section(
