@@ -5,8 +5,10 @@
 import { isEngineError, toEngineError } from '../errors/engine-error.js'
 import { Prng } from '../topology/prng.js'
 import { type BenchConnection, errorText, type Outcome } from './bench-connection.js'
+import { ClientAborted, type Ending, retriable } from './client-ending.js'
 import type { ClientGroup } from './client-group.js'
 import { ConditionStack } from './condition-stack.js'
+import type { ConnectionSource } from './connection-source.js'
 import { evaluate } from './evaluate.js'
 import type { Expression } from './expression-parser.js'
 import { keepResults } from './keep-results.js'
@@ -16,23 +18,13 @@ import { addSample } from './stats.js'
 import { isTrue, type Value } from './value.js'
 import { fillSql, Variables } from './variables.js'
 
-/** How running one script once ended. */
-type Ending = 'done' | 'serialization' | 'deadlock' | 'aborted' | 'interrupted'
-
-const retriable: Readonly<Record<string, 'serialization' | 'deadlock'>> = {
-  '40001': 'serialization',
-  '40P01': 'deadlock',
-}
-
-/** Ends this client, with what to say about it. */
-class ClientAborted extends Error {}
-
 export class BenchClient {
   readonly id: number
   readonly variables = new Variables()
   readonly #group: ClientGroup
   readonly #conditions = new ConditionStack()
   #prng: Prng
+  readonly #source: ConnectionSource
   #connection: BenchConnection | undefined
   #scriptIndex = 0
   #commandIndex = 0
@@ -43,12 +35,13 @@ export class BenchClient {
   constructor(id: number, group: ClientGroup, seed: bigint) {
     this.id = id
     this.#group = group
+    this.#source = group.connectionSource()
     this.#prng = Prng.ofSeed(seed)
   }
 
   /** Opens the connection that this client keeps for the whole run. */
   async connect(): Promise<void> {
-    this.#connection = await this.#group.connect()
+    this.#connection = await this.#source.next()
   }
 
   /** Runs to its end; resolves with false when the client was aborted. */
@@ -60,6 +53,7 @@ export class BenchClient {
       return true
     } finally {
       this.close()
+      this.#source.close()
     }
   }
 
@@ -82,22 +76,25 @@ export class BenchClient {
     const { ending, tries } = await this.#tries(fromMs)
     if (ending === 'interrupted') return true
     if (ending === 'aborted') return this.#abort()
-    group.noteTransaction(this.#connection as BenchConnection, {
+    const connection = this.#open
+    const latencyUs = (group.clock.monotonicMs() - fromMs) * 1000
+    group.noteTransaction(connection, {
       client: this.id,
       number: ++this.#done,
       script: this.#scriptIndex,
       ending,
       tries,
-      latencyUs: (group.clock.monotonicMs() - fromMs) * 1000,
+      latencyUs,
       lagUs: (begunMs - fromMs) * 1000,
     })
-    if (this.#connection?.isInTransaction) {
+    if (connection.isInTransaction) {
       group.log(
         `client ${this.id} aborted: end of script reached without completing the last transaction`,
       )
       return this.#abort()
     }
     if (group.plan.reconnect) this.#closeTimed()
+    else this.#connection = this.#source.done(connection, latencyUs)
     // A script of backslash commands alone must not keep the other clients from running.
     if (!this.#hasWaited) await group.clock.sleep(0)
     return true
@@ -147,7 +144,7 @@ export class BenchClient {
     if (this.#connection !== undefined) return true
     this.#hasWaited = true
     try {
-      this.#connection = await this.#group.connect()
+      this.#connection = await this.#source.next()
       return true
     } catch (error) {
       this.#group.log(toEngineError(error).message)
@@ -397,6 +394,7 @@ export class BenchClient {
 
   /** Gives up the connection. */
   close(): void {
+    if (this.#connection) this.#source.drop(this.#connection)
     this.#connection?.close()
     this.#connection = undefined
   }

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { systemClock } from '../base/clock.js'
+import { strategyNames } from '../client/strategy.js'
 import { engineError } from '../errors/engine-error.js'
 import { readConninfo } from '../pg/connect.js'
 import { localEnvironment } from '../pg/local-environment.js'
@@ -44,6 +45,7 @@ export interface RunFlags extends ConnectFlags, LogFlags {
   readonly seed?: string | undefined
   readonly threshold?: readonly string[] | undefined
   readonly sweep?: string | undefined
+  readonly strategy?: string | undefined
   readonly 'latency-limit'?: string | undefined
   readonly 'failures-detailed': boolean
   readonly 'progress-timestamp': boolean
@@ -156,6 +158,12 @@ export function sweepOf(text: string | undefined): number[] | undefined {
   })
 }
 
+type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
+
+/** Without the members that are undefined. */
+const given = <T extends object>(values: T): Given<T> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Given<T>
+
 /** Options of a run. `warn` hears of password files that may not be used. */
 export function runOptions(
   target: string | undefined,
@@ -170,6 +178,7 @@ export function runOptions(
   if (flags['progress-timestamp'] && flags.progress === undefined)
     throw usage('--progress-timestamp is allowed only under --progress')
   const log = logOf(flags)
+  const strategy = strategyNames.find((known) => known === flags.strategy)
   const ratePerSec = rateOf(flags.rate)
   return {
     plan: {
@@ -186,10 +195,13 @@ export function runOptions(
       variables: definitions(flags.define),
       failuresDetailed: flags['failures-detailed'],
       seed: seedOf(flags.seed),
-      ...(latencyLimitMs === undefined ? {} : { latencyLimitMs }),
-      ...(log === undefined ? {} : { log }),
-      ...(flags.time === undefined ? {} : { durationMs: flags.time * 1000 }),
-      ...(ratePerSec === undefined ? {} : { ratePerSec }),
+      ...given({
+        latencyLimitMs,
+        log,
+        strategy,
+        durationMs: flags.time === undefined ? undefined : flags.time * 1000,
+        ratePerSec,
+      }),
     },
     usesBuiltin,
     progressTimestamp: flags['progress-timestamp'],

@@ -45,7 +45,7 @@ export interface NodeReport {
   readonly expected_share: number | null
   readonly connections: number
   readonly transactions: number
-  /** Of the connections. */
+  /** Of the connections; with a strategy of the transactions. */
   readonly share: number
   readonly tps: number
   readonly p50: number
@@ -100,6 +100,8 @@ export interface BenchReport {
     readonly p99: number
   } | null
   readonly reconnect: boolean
+  /** How the host of each transaction was picked; null: by libpq's rules, once a connection. */
+  readonly strategy: string | null
   /** With -C the average of a transaction, else the time until all clients were connected. */
   readonly connection_time_ms: number
   readonly tps: number
@@ -172,7 +174,10 @@ function nodeReports(facts: RunFacts, nodes: readonly BenchNode[]): NodeReport[]
   const isBalanced = hasExpectedShares(plan)
   const reachable = nodes.filter((_, i) => !isDown(stats.nodes[i]!))
   const weights = reachable.reduce((sum, node) => sum + node.weight, 0)
-  const connections = stats.nodes.reduce((sum, node) => sum + node.connections, 0)
+  // what is balanced: with a strategy each transaction, else each connection
+  const balanced = (node: NodeStats) =>
+    plan.strategy === undefined ? node.connections : node.done + node.errors
+  const all = stats.nodes.reduce((sum, node) => sum + balanced(node), 0)
   return nodes.map((node, i) => {
     const counted = stats.nodes[i]!
     const latency = counted.latency.percentilesMs()
@@ -183,7 +188,7 @@ function nodeReports(facts: RunFacts, nodes: readonly BenchNode[]): NodeReport[]
       expected_share: isBalanced ? expected : null,
       connections: counted.connections,
       transactions: counted.done,
-      share: connections === 0 ? 0 : counted.connections / connections,
+      share: all === 0 ? 0 : balanced(counted) / all,
       tps: counted.done / (elapsedMs / 1000),
       p50: latency.p50,
       p95: latency.p95,
@@ -198,13 +203,16 @@ function nodeReports(facts: RunFacts, nodes: readonly BenchNode[]): NodeReport[]
 }
 
 /** Shares can be foretold when chance alone chooses among hosts that all fit. */
-const hasExpectedShares = (plan: RunPlan): boolean =>
-  plan.conninfo.loadBalanceHosts === 'random' && plan.conninfo.targetSessionAttrs === 'any'
+function hasExpectedShares({ conninfo, strategy }: RunPlan): boolean {
+  if (conninfo.targetSessionAttrs !== 'any') return false
+  if (strategy === undefined) return conninfo.loadBalanceHosts === 'random'
+  return strategy === 'random' || strategy === 'round_robin'
+}
 
-function chiSquareOf(nodes: readonly NodeReport[]): ChiSquare | null {
+function chiSquareOf(nodes: readonly NodeReport[], { strategy }: RunPlan): ChiSquare | null {
   const counted = nodes.filter((node) => (node.expected_share ?? 0) > 0)
   const found = chiSquare(
-    counted.map((node) => node.connections),
+    counted.map((node) => (strategy === undefined ? node.connections : node.transactions)),
     counted.map((node) => node.expected_share ?? 0),
   )
   return found ?? null
@@ -275,6 +283,7 @@ export function makeReport(facts: RunFacts): BenchReport {
         ? null
         : { average: lag.average, max: total.lagUs.max / 1000, p99: stats.lag.percentilesMs().p99 },
     reconnect: plan.reconnect,
+    strategy: plan.strategy ?? null,
     connection_time_ms: plan.reconnect ? perTransactionMs : facts.connectElapsedMs,
     tps: total.done / (elapsedMs / 1000),
     elapsed_ms: elapsedMs,
@@ -287,7 +296,7 @@ export function makeReport(facts: RunFacts): BenchReport {
         nodes.map(({ name }, i) => [name, secondsReport([stats.nodes[i]!], elapsedMs)]),
       ),
     },
-    chi_square: hasExpectedShares(plan) ? chiSquareOf(reports) : null,
+    chi_square: hasExpectedShares(plan) ? chiSquareOf(reports, plan) : null,
     seed: plan.seed,
   }
 }

@@ -3,9 +3,18 @@
  * Source followed: threadRun, chooseScript, processXactStats in pgbench.c.
  */
 import type { Clock } from '../base/clock.js'
+import { HostBook } from '../client/host-book.js'
+import { builtInStrategy } from '../client/strategy.js'
+import type { Conninfo } from '../topology/conninfo.js'
 import { Prng } from '../topology/prng.js'
 import { BenchConnection } from './bench-connection.js'
 import { type Connector, makeConnector } from './bench-connector.js'
+import {
+  type ConnectionSource,
+  keptConnection,
+  PickedConnections,
+  type Picking,
+} from './connection-source.js'
 import { poissonDelay, uniform } from './random.js'
 import { nodesOf, type RunPlan } from './run-plan.js'
 import { parseScript, type Script } from './script.js'
@@ -19,6 +28,9 @@ import {
   type TransactionStats,
 } from './stats.js'
 import { type LoggedTransaction, TransactionLog } from './transaction-log.js'
+
+/** A host that could not be reached is not picked so long while another can be. */
+const BLOCKED_MS = 5000
 
 /** Seeds of a group, drawn from the run's seed. */
 export interface GroupSeeds {
@@ -53,6 +65,10 @@ export class ClientGroup {
   readonly say: GroupTools['say']
   isOver = false
   readonly #connector: Connector
+  readonly #makeConnector: (own: Conninfo, nodeOf: (index: number) => number) => Connector
+  /** To one node alone, by its number. */
+  readonly #connectors = new Map<number, Connector>()
+  readonly #picking: Picking | undefined
   readonly #statementNames: readonly (readonly string[])[]
   readonly #nodeOf: readonly number[]
   readonly #chooser: Prng
@@ -77,14 +93,22 @@ export class ClientGroup {
     this.#nodeOf = indexOf
     const counts = this.scripts.map((script) => script.commands.length)
     this.stats = groupStats(counts, nodes.length, this.clock.monotonicMs())
-    this.#connector = makeConnector(
-      plan.conninfo,
-      this.clock,
-      Prng.ofSeed(seeds.hosts),
-      (index) => {
-        if (index !== undefined) this.stats.nodes[indexOf[index]!]!.connectFailures++
-      },
-    )
+    const random = Prng.ofSeed(seeds.hosts)
+    this.#makeConnector = (own, nodeOf) =>
+      makeConnector(own, this.clock, random, (index) => {
+        if (index !== undefined) this.stats.nodes[nodeOf(index)]!.connectFailures++
+      })
+    this.#connector = this.#makeConnector(plan.conninfo, (index) => indexOf[index] as number)
+    if (plan.strategy !== undefined) {
+      this.#picking = {
+        book: new HostBook(plan.conninfo, this.clock),
+        strategy: builtInStrategy(plan.strategy),
+        random,
+        clock: this.clock,
+        retriesAllDown: 1,
+        blocklistTimeoutMs: BLOCKED_MS,
+      }
+    }
     this.#chooser = Prng.ofSeed(seeds.choose)
     this.#throttle = Prng.ofSeed(seeds.throttle)
     this.#transactionLog =
@@ -127,11 +151,26 @@ export class ClientGroup {
     await this.clock.sleep(Math.max(0, delayMs), this.#stop.signal)
   }
 
-  async connect(): Promise<BenchConnection> {
+  /** For one client. */
+  connectionSource(): ConnectionSource {
+    if (!this.#picking) return keptConnection(() => this.#connect(this.#connector))
+    return new PickedConnections(this.#picking, (host) =>
+      this.#connect(this.#connectorOf(host), host),
+    )
+  }
+
+  #connectorOf(host: number): Connector {
+    const own = this.#picking!.book.conninfo(host)
+    const connector = this.#connectors.get(host) ?? this.#makeConnector(own, () => host)
+    this.#connectors.set(host, connector)
+    return connector
+  }
+
+  async #connect(connector: Connector, host?: number): Promise<BenchConnection> {
     const startMs = this.clock.monotonicMs()
-    const { server, hostIndex } = await this.#connector.open()
+    const { server, hostIndex } = await connector.open()
     const elapsedUs = (this.clock.monotonicMs() - startMs) * 1000
-    const nodeIndex = this.#nodeOf[hostIndex] as number
+    const nodeIndex = host ?? (this.#nodeOf[hostIndex] as number)
     const node = this.stats.nodes[nodeIndex]!
     node.connections++
     node.connectTime.record(elapsedUs)

@@ -215,6 +215,9 @@ export function ownLines(report: BenchReport): string[] {
     '',
     `latency percentiles (ms): p50 ${ms(p50)}  p90 ${ms(p90)}  p95 ${ms(p95)}  p99 ${ms(p99)}  p99.9 ${ms(p999)}  max ${ms(max)}`,
     '',
+    ...(report.strategy === null
+      ? []
+      : [`strategy: ${report.strategy}, a pick at the start of each transaction`, '']),
     ...table(nodeColumns, report.nodes),
   ]
   const chi = report.chi_square
@@ -224,13 +227,14 @@ export function ownLines(report: BenchReport): string[] {
     )
     lines.push(
       '',
-      `chi-square of connections: ${chi.statistic.toFixed(2)}, ${chi.degreesOfFreedom} ${chi.degreesOfFreedom === 1 ? 'degree' : 'degrees'} of freedom, p = ${chi.p.toFixed(3)}${few ? ' (too few connections to say much: use -C or more clients)' : ''}`,
+      `chi-square of ${report.strategy === null ? 'connections' : 'transactions'}: ${chi.statistic.toFixed(2)}, ${chi.degreesOfFreedom} ${chi.degreesOfFreedom === 1 ? 'degree' : 'degrees'} of freedom, p = ${chi.p.toFixed(3)}${few ? ' (too few connections to say much: use -C or more clients)' : ''}`,
     )
   }
   return lines
 }
 
 function chiExpected(report: BenchReport, node: NodeReport): number {
-  const connections = report.nodes.reduce((sum, one) => sum + one.connections, 0)
-  return connections * (node.expected_share ?? 0)
+  const balanced = report.strategy === null ? 'connections' : 'transactions'
+  const all = report.nodes.reduce((sum, one) => sum + one[balanced], 0)
+  return all * (node.expected_share ?? 0)
 }

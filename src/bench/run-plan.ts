@@ -1,4 +1,5 @@
 /** What a run is to do, as plain data that can be handed to a worker thread. */
+import type { StrategyName } from '../client/strategy.js'
 import type { Conninfo } from '../topology/conninfo.js'
 
 export const protocols = ['simple', 'extended', 'prepared'] as const
@@ -32,6 +33,8 @@ export interface RunPlan {
   readonly durationMs?: number
   /** A new connection for every transaction. */
   readonly reconnect: boolean
+  /** How the host of each transaction is picked; absent: by libpq's rules, once a connection. */
+  readonly strategy?: StrategyName
   /** Transactions a second over all clients. */
   readonly ratePerSec?: number
   /** Tries of a transaction that failed by serialization or deadlock; 0: no limit. */

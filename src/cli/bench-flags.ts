@@ -146,6 +146,10 @@ export const runFlags = {
     description: 'write the run and its thresholds there as JUnit XML',
     helpValue: 'FILE',
   }),
+  strategy: Flags.string({
+    description: 'pick the host of each transaction so, instead of once a connection',
+    options: ['random', 'round_robin', 'best_response_time', 'server_affinity'],
+  }),
   sweep: Flags.string({
     description: 'run once for each of these numbers of clients, one after the other',
     helpValue: 'NUM,...',

@@ -51,8 +51,7 @@ export interface ToWorker {
     | { readonly kind: 'connection'; readonly n: number }
     | { readonly kind: 'shutdown'; readonly now: boolean }
     | { readonly kind: 'schema'; readonly database: string }
-  ask:
-    /** Answered as soon as the event loop turns. */
+  ask: /** Answered as soon as the event loop turns. */
     | { readonly kind: 'beat' }
     | { readonly kind: 'look' }
     | { readonly kind: 'cancel'; readonly processId: number; readonly key: Buffer }

@@ -71,7 +71,12 @@ const cases: Case[] = [
   },
   {
     ...{ title: 'a key left out that has another default', table: 'drawn', columns: ['v'] },
-    ...{ row: ['a'], wanted: { sqlstate: '0A000' }, without: ['reshard'] },
+    ...{ row: ['a'], wanted: { sqlstate: '0A000' }, without: ['INSERT', 'reshard'] },
+  },
+  {
+    ...{ title: 'a key left out that the proxy draws from its default', table: 'drawn' },
+    ...{ columns: ['v'], row: ['a'], stored: ['2', 'a'], wanted: { shard: 0 } },
+    without: ['COPY', 'copy-shard', 'reshard'],
   },
   {
     title: 'a table that is not sharded',

@@ -3,13 +3,14 @@ import type { CatalogueEntry } from '../catalogue-entry.js'
 export const clientErrors = {
   CLIENT_STRATEGY: {
     sqlstate: '22023',
-    message: 'InvalidLoadBalanceStrategy: {name}: {reason}',
+    message: 'balancing strategy {name} cannot be used (InvalidLoadBalanceStrategy): {reason}',
     hint: 'use random, round_robin, best_response_time or server_affinity, an object with pick(), or the path of an ES module whose default export has one',
     exit: 2,
   },
   CLIENT_EXCEPTION_CHECKER: {
     sqlstate: '22023',
-    message: 'InvalidLoadBalanceExceptionChecker: {name}: {reason}',
+    message:
+      'exception checker {name} cannot be used (InvalidLoadBalanceExceptionChecker): {reason}',
     hint: 'give a function of an error, or the path of an ES module whose default export is one',
     exit: 2,
   },

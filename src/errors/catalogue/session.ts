@@ -192,12 +192,6 @@ export const sessionErrors = {
       'a statement with a backslash cannot be routed while standard_conforming_strings is off',
     hint: 'SET standard_conforming_strings TO on, or send the value as a parameter',
   },
-  SESSION_SETTING_IN_REQUEST: {
-    sqlstate: '0A000',
-    message:
-      'statements behind one that changes what names or strings mean cannot be routed in the same request',
-    hint: 'send the SET, RESET, DISCARD or CREATE TEMPORARY in a request of its own',
-  },
   SESSION_SHARDS_DISAGREE: {
     sqlstate: 'XX000',
     message: 'shard {shard} answers with other columns than shard {first}',

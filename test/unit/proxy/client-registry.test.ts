@@ -6,6 +6,7 @@ import type { ClientHandle } from '../../../src/session/environment.js'
 const figures = {
   queries: 1,
   transactions: 1,
+  twoPhase: 0,
   errors: 0,
   bytesReceived: 2,
   bytesSent: 3,
