@@ -79,6 +79,8 @@ function groupsOf({ unscaled, scale }: Decimal): { groups: number[]; weight: num
   return groups.length === 0 ? { groups, weight: 0 } : { groups, weight }
 }
 
+/** What stands where a short header would have its scale; `numeric_send` sends it. */
+const specialScales = { NaN: 0, Infinity: 32, '-Infinity': 32 } as const
 const specialSigns = { NaN: 0xc000, Infinity: 0xd000, '-Infinity': 0xf000 } as const
 
 export function binaryOfDecimal(value: Decimal): Buffer {
@@ -88,7 +90,7 @@ export function binaryOfDecimal(value: Decimal): Buffer {
   bytes.writeInt16BE(weight, 2)
   const sign = value.unscaled < 0n ? 0x4000 : 0
   bytes.writeUInt16BE(value.special ? specialSigns[value.special] : sign, 4)
-  bytes.writeUInt16BE(value.special ? 0 : value.scale, 6)
+  bytes.writeUInt16BE(value.special ? specialScales[value.special] : value.scale, 6)
   for (const [i, group] of groups.entries()) bytes.writeUInt16BE(group, 8 + i * 2)
   return bytes
 }

@@ -62,7 +62,10 @@ export const writeDecimal = (value: Decimal, { format }: Column): Buffer =>
   format === 0 ? Buffer.from(textOfDecimal(value)) : binaryOfDecimal(value)
 
 export function readFloat(slice: Slice, { typeOid, format }: Column): number {
-  if (format === 0) return Number(textOf(slice))
+  if (format === 0) {
+    const value = Number(textOf(slice))
+    return typeOid === typeOids.float4 ? Math.fround(value) : value
+  }
   return typeOid === typeOids.float4
     ? slice.bytes.readFloatBE(slice.from)
     : slice.bytes.readDoubleBE(slice.from)
