@@ -107,6 +107,10 @@ function addTarget(
     }
   }
   if (level.kind !== 'insert') return undefined
+  // the key may be an identity: then what is written is not where the row belongs
+  if (level.insert?.overridesUser) {
+    return unsupported('OVERRIDING USER VALUE', 'leave the identity column out')
+  }
   parts.insertTarget ??= target.use.name
   parts.hasSharded = true
   parts.pins.push(compileInsert(level, target, table, places, world))

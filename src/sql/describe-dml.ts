@@ -80,6 +80,7 @@ function readInsert(insert: InsertStmt, parent: Level | undefined, scope: Scope)
   level.insert = {
     ...facts,
     ...(columns ? { columns } : query ? {} : { columns: [] }),
+    ...(insert.override === 'OVERRIDING_USER_VALUE' ? { overridesUser: true as const } : {}),
   }
   const conflict = insert.onConflictClause
   if (conflict) {

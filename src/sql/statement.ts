@@ -69,6 +69,8 @@ export interface InsertFacts {
     readonly columns?: readonly (string | undefined)[]
     readonly constraint?: string
   }
+  /** OVERRIDING USER VALUE: identity columns draw their value whatever is written. */
+  readonly overridesUser?: true
 }
 
 export interface Level {

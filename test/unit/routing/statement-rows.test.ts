@@ -18,6 +18,16 @@ const route = (sql: string) =>
 const shardsOf = (sql: string) => listShards(route(sql).target, 4)
 
 describe('reading', () => {
+  it('D116: a key that the server overrides is no key', () => {
+    const insert = (more: string) => route(`INSERT INTO orders (tenant, x) ${more}VALUES (1, 2)`)
+    expect(insert('').how).toBe('relay')
+    expect(insert('OVERRIDING SYSTEM VALUE ').how).toBe('relay')
+    expect(insert('OVERRIDING USER VALUE ')).toMatchObject({
+      how: 'refuse',
+      error: { sqlstate: '0A000' },
+    })
+  })
+
   it('D59: what PostgreSQL rejects is rejected with its message and place', () => {
     const { syntaxError } = planner.plan('SELECT FROM WHERE 1')
     expect(syntaxError).toEqual({ message: 'syntax error at or near "WHERE"', position: 13 })
