@@ -192,6 +192,11 @@ export const sessionErrors = {
       'a statement with a backslash cannot be routed while standard_conforming_strings is off',
     hint: 'SET standard_conforming_strings TO on, or send the value as a parameter',
   },
+  SESSION_PARAMETER_TYPE: {
+    sqlstate: '42P18',
+    message: 'could not determine data type of parameter {parameter}',
+    hint: 'the statement does not name it: leave it out, or give its type',
+  },
   SESSION_SHARDS_DISAGREE: {
     sqlstate: 'XX000',
     message: 'shard {shard} answers with other columns than shard {first}',

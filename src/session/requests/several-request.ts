@@ -86,13 +86,15 @@ export class SeveralRequest {
     const statement = planned?.statements[0]
     if (!bind?.statement || !planned || !statement) throw severalStatements()
     const client = bind.statement
+    const sql = planned.text.slice(statement.start, statement.end)
+    checkParameters(sql, client.shared.parameterTypes)
     const parse = only('parse')
     const execute = only('execute')
     const describes = steps.flatMap((step) => (step.kind === 'describe' ? [step.item.what] : []))
     return new SeveralRequest({
       protocol: 'extended',
       statement,
-      sql: planned.text.slice(statement.start, statement.end),
+      sql,
       parameters: bind.item.parameters,
       parameterTypes: client.shared.parameterTypes,
       resultFormats: resultFormatsOf(bind.item),
@@ -174,6 +176,19 @@ export class SeveralRequest {
     writer.int16(shown.length)
     for (const format of shown) writer.int16(format)
     return writer.end().take()
+  }
+}
+
+/**
+ * What one server would say of the client's own parameters: shards are sent texts that name only some of them.
+ * @throws SESSION_PARAMETER_TYPE
+ */
+function checkParameters(sql: string, types: readonly number[]): void {
+  const { kept } = renumberParameters(sql)
+  const required = Math.max(types.length, (kept.at(-1) ?? -1) + 1)
+  for (let index = 0; index < required; index++) {
+    if ((types[index] ?? 0) === 0 && !kept.includes(index))
+      throw engineError('SESSION_PARAMETER_TYPE', { parameter: `$${index + 1}` })
   }
 }
 

@@ -76,9 +76,10 @@ describe('COPY TO of a sharded table', () => {
     expect(data.toString().split('\n').slice(1, -1)).toHaveLength(SHARDS * 20)
     const binary = await read('copy (select k from item) to stdout (format binary)')
     expect(binary.length).toBe(19 + SHARDS * 20 * (2 + 4 + 8) + 2)
-    await expect(read('copy (select k from item order by k) to stdout')).rejects.toMatchObject({
-      code: '0A000',
-    })
+    const ordered = (await read('copy (select k from item order by k desc) to stdout')).toString()
+    const keys = ordered.trimEnd().split('\n').map(Number)
+    expect(keys).toHaveLength(SHARDS * 20)
+    expect(keys).toEqual([...keys].sort((a, b) => b - a))
   })
 
   it('leaves the connection usable, also after a fault on one shard', async () => {
