@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { systemClock } from '../base/clock.js'
+import { present } from '../base/present.js'
 import { strategyNames } from '../client/strategy.js'
 import { engineError } from '../errors/engine-error.js'
 import { readConninfo } from '../pg/connect.js'
@@ -158,12 +159,6 @@ export function sweepOf(text: string | undefined): number[] | undefined {
   })
 }
 
-type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
-
-/** Without the members that are undefined. */
-const given = <T extends object>(values: T): Given<T> =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Given<T>
-
 /** Options of a run. `warn` hears of password files that may not be used. */
 export function runOptions(
   target: string | undefined,
@@ -195,7 +190,7 @@ export function runOptions(
       variables: definitions(flags.define),
       failuresDetailed: flags['failures-detailed'],
       seed: seedOf(flags.seed),
-      ...given({
+      ...present({
         latencyLimitMs,
         log,
         strategy,

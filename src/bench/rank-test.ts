@@ -1,21 +1,11 @@
 /** Mann–Whitney's rank test: whether one of two samples tends to be larger, whatever their distribution. */
+import { upperGamma } from './chi-square.js'
 
 export interface RankTest {
   /** Probability that a value of the second sample is above one of the first; ties count half. */
   readonly above: number
   /** Two-sided, by the normal approximation with correction for ties and continuity; 1 when nothing can be said. */
   readonly p: number
-}
-
-/** 1 − Φ(z) by Abramowitz and Stegun 7.1.26, error below 1.5e-7. */
-function upperNormal(z: number): number {
-  const x = Math.abs(z) / Math.SQRT2
-  const t = 1 / (1 + 0.3275911 * x)
-  const series =
-    t *
-    (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
-  const tail = (series * Math.exp(-x * x)) / 2
-  return z >= 0 ? tail : 1 - tail
 }
 
 /** Tests `a` against `b`; each needs a handful of values to say anything. */
@@ -43,5 +33,6 @@ export function rankTest(a: readonly number[], b: readonly number[]): RankTest {
   const above = u / (n * m)
   if (variance <= 0) return { above, p: 1 }
   const distance = Math.max(0, Math.abs(u - (n * m) / 2) - 0.5)
-  return { above, p: Math.min(1, 2 * upperNormal(distance / Math.sqrt(variance))) }
+  // both tails of the normal distribution beyond z are Q(1/2, z² / 2)
+  return { above, p: upperGamma(0.5, distance ** 2 / variance / 2) }
 }

@@ -1,6 +1,7 @@
 /** A user that is not in users.toml and that the servers know. */
+
+import { present } from '../base/present.js'
 import type { GeneralConfig, User } from './loaded-config.js'
-import { present } from './present.js'
 
 /** What an entry with nothing but a name and a database would give. */
 export function bareUser(general: GeneralConfig, name: string, database: string): User {

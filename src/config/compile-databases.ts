@@ -1,9 +1,10 @@
 /** Entries of [[databases]] → topologies; refuses what would give wrong answers: gaps, twins, two primaries. */
+
+import { present } from '../base/present.js'
 import type { DatabaseTopology, Host, Shard } from '../topology/topology.js'
 import { type Entry, withDefaults } from './check-section.js'
 import { databaseKeys } from './config-keys-databases.js'
 import type { ValuesOf } from './key-types.js'
-import { present } from './present.js'
 import { type Problems, showPlace } from './problems.js'
 
 type DatabaseValues = ValuesOf<typeof databaseKeys>

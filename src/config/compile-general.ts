@@ -1,4 +1,6 @@
 /** [general] and the small sections: what was written, then the environment, then defaults; PgDog's old and doubled keys resolved. */
+
+import { present } from '../base/present.js'
 import type { DatabaseTopology } from '../topology/topology.js'
 import { type Entry, withDefaults } from './check-section.js'
 import type { EntriesOf } from './compile-sharding.js'
@@ -6,7 +8,6 @@ import { adminKeys } from './config-keys-databases.js'
 import { mirroringKeys, omnishardedKeys, queryParserKeys } from './config-keys-sections.js'
 import { type GeneralConfig, generalKeys } from './config-sections.js'
 import type { AdminConfig, CrossShardWrites, DatabaseOptions, MirrorRule } from './loaded-config.js'
-import { present } from './present.js'
 import type { Place, Problems } from './problems.js'
 import { nearest } from './suggest.js'
 

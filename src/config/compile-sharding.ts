@@ -1,5 +1,6 @@
 /** The sharding sections → one ShardingConfig a database. What cannot be done rightly is a problem here, never a guess later. */
 
+import { present } from '../base/present.js'
 import type { KeyType } from '../datum/key-type.js'
 import type {
   HashPlacement,
@@ -19,7 +20,6 @@ import {
   shardedTableKeys,
 } from './config-keys-sections.js'
 import type { ValuesOf } from './key-types.js'
-import { present } from './present.js'
 import { type Problems, showPlace } from './problems.js'
 import { nearest } from './suggest.js'
 

@@ -1,5 +1,6 @@
 /** Entries of [[users]] → users with their databases resolved; says who cannot get in. */
 import { parseScramVerifier } from '../auth/scram-verifier.js'
+import { present } from '../base/present.js'
 import type { DatabaseTopology } from '../topology/topology.js'
 import { type Entry, withDefaults } from './check-section.js'
 import { crossShardWrites } from './compile-general.js'
@@ -7,7 +8,6 @@ import { userKeys } from './config-keys-databases.js'
 import type { GeneralConfig } from './config-sections.js'
 import type { ValuesOf } from './key-types.js'
 import type { User } from './loaded-config.js'
-import { present } from './present.js'
 import { type Problems, showPlace } from './problems.js'
 import { nearest } from './suggest.js'
 

@@ -4,6 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { present } from '../base/present.js'
 import { engineError } from '../errors/engine-error.js'
 import { checkConfig } from './check-config.js'
 import { type Entry, withDefaults } from './check-section.js'
@@ -30,7 +31,6 @@ import {
 import { type EnvironmentDefaults, readEnvironment } from './config-text.js'
 import { readUrls } from './config-urls.js'
 import type { LoadedConfig, LoadOptions } from './loaded-config.js'
-import { present } from './present.js'
 import { Problems } from './problems.js'
 import { type FileKind, readEntries, readText } from './read-toml.js'
 import { showConfig } from './show-config.js'

@@ -6,7 +6,7 @@
 import { type EngineError, engineError } from '../errors/engine-error.js'
 import { readCString } from '../server/read-cstring.js'
 import type { ServerConnection, ServerReceiver } from '../server/server-connection.js'
-import { serverErrorOf } from '../server/server-error.js'
+import { noteShard, serverErrorOf } from '../server/server-error.js'
 import { backend } from '../wire/tags.js'
 import { CopyOutMerge } from './copy-out-merge.js'
 import type { RelayOutput } from './relay.js'
@@ -171,10 +171,7 @@ export class FanOut {
   fail(error: EngineError, shard: number): void {
     if (this.#error) return
     this.#error = error
-    if (!('fields' in error)) return this.#options.failed?.()
-    const fields = error.fields as Record<string, string>
-    const where = `shard ${shard} of ${this.#parts.length}`
-    fields['D'] = fields['D'] === undefined ? where : `${fields['D']} (${where})`
+    noteShard(error, shard, this.#parts.length)
     this.#options.failed?.()
   }
 

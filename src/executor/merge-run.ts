@@ -7,7 +7,7 @@ import { RowMerge } from '../merge/row-merge.js'
 import { columnsOf, visibleDescription } from '../merge/rows/columns.js'
 import type { MergeProgram } from '../plan/merge-program.js'
 import type { ServerReceiver } from '../server/server-connection.js'
-import { serverErrorOf } from '../server/server-error.js'
+import { noteShard, serverErrorOf } from '../server/server-error.js'
 import type { FieldDescription } from '../wire/backend-messages.js'
 import { backend } from '../wire/tags.js'
 import type { FanOutPart } from './fan-out.js'
@@ -184,11 +184,7 @@ export class MergeRun {
     this.startOthers()
     if (this.#error || (this.#isStopped && part)) return
     this.#error = error
-    if (part && 'fields' in error) {
-      const fields = error.fields as Record<string, string>
-      const where = `shard ${part.shard} of ${this.#parts.length}`
-      fields['D'] = fields['D'] === undefined ? where : `${fields['D']} (${where})`
-    }
+    if (part) noteShard(error, part.shard, this.#parts.length)
     for (const one of this.#parts) one.resume('merge')
     this.#options.stop('error')
   }

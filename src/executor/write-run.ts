@@ -5,7 +5,7 @@
 import { type EngineError, engineError } from '../errors/engine-error.js'
 import { readCString } from '../server/read-cstring.js'
 import type { ServerConnection, ServerReceiver } from '../server/server-connection.js'
-import { serverErrorOf } from '../server/server-error.js'
+import { noteShard, serverErrorOf } from '../server/server-error.js'
 import { backend } from '../wire/tags.js'
 
 export interface WritePart {
@@ -99,11 +99,7 @@ class WriteRun {
 
   failed(error: EngineError, shard: number): void {
     if (this.#error) return
-    if ('fields' in error && this.#options.of > 1) {
-      const fields = error.fields as Record<string, string>
-      const where = `shard ${shard} of ${this.#options.of}`
-      fields['D'] = fields['D'] === undefined ? where : `${fields['D']} (${where})`
-    }
+    if (this.#options.of > 1) noteShard(error, shard, this.#options.of)
     this.#fail(error)
   }
 

@@ -1,8 +1,8 @@
 /** As whom, and how protected, the proxy logs in to a server. Reads certificate files; opens no connection. */
 import { readFileSync } from 'node:fs'
 import { systemClock } from '../base/clock.js'
+import { present } from '../base/present.js'
 import type { GeneralConfig, LoadedConfig, User } from '../config/loaded-config.js'
-import { present } from '../config/present.js'
 import { engineError } from '../errors/engine-error.js'
 import { checkTlsClient } from '../net/tls-upgrade.js'
 import { azureProvider } from '../server/credentials/azure-identity.js'

@@ -1,22 +1,21 @@
 /** Ways of a write that one shard cannot do alone: cut by row, run by every shard for its own rows, or the same everywhere. */
 import { engineError } from '../errors/engine-error.js'
 import type { Plan } from '../plan/plan.js'
-import { allShards, listShards, type ShardSet } from '../sharding/shard-set.js'
+import { allShards, listShards } from '../sharding/shard-set.js'
 import type { ShardedTable } from '../sharding/sharded-table.js'
 import { volatileBuiltins } from '../sql/builtin-functions.js'
 import { isBuiltin } from '../sql/describe-statement.js'
 import type { Level, Statement } from '../sql/statement.js'
 import { columnNamed } from './key-column.js'
 import { keyUpdate } from './key-update.js'
-import type { Run } from './key-value.js'
 import { compilePin, keyClass } from './pins.js'
-import { pinAdvice, refuse, relayNowhere, relayTo, unsupported } from './plans.js'
+import { pinAdvice, refuse, unsupported } from './plans.js'
 import type { Places, Resolved } from './resolve.js'
 import type { RoutingWorld } from './world.js'
 import { isClockDefault, isDrawnDefault } from './write-defaults.js'
 import { compileSplitInsert } from './write-insert.js'
 import { compileSelectedInsert } from './write-select.js'
-import { isPlan, textForAll, type WriteRoute } from './write-text-for-all.js'
+import { isPlan, scatterTo, textForAll, type WriteRoute } from './write-text-for-all.js'
 import { type Anchor, notTogether } from './write-together.js'
 
 type Sharded = Resolved & { place: { kind: 'sharded'; table: ShardedTable } }
@@ -48,22 +47,6 @@ function compileScattered(
 }
 
 const article = (verb: string): string => `${/^[AEIOU]/.test(verb) ? 'an' : 'a'} ${verb}`
-
-function scatterTo(
-  statement: Statement,
-  root: Level,
-  target: ShardSet,
-  run: Run,
-  world: RoutingWorld,
-  reasons: readonly string[],
-): Plan {
-  const shards = listShards(target, world.map.shardCount)
-  const [first] = shards
-  if (first === undefined) return relayNowhere('primary', 'no shard can hold a matching row')
-  if (shards.length === 1) return relayTo(first, 'primary', 'the sharding key names one shard')
-  const split = textForAll(statement, run, shards, root.returns === true)
-  return isPlan(split) ? split : { how: 'split', target, role: 'primary', reasons, split }
-}
 
 const unsteadyBuiltin = (statement: Statement): string | undefined =>
   statement.functions.find((call) => isBuiltin(call) && volatileBuiltins.has(call.name))?.name

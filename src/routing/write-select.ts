@@ -1,16 +1,14 @@
 /** INSERT … SELECT into a sharded table: every shard for itself, where the selected key is the key of the rows that are read. */
 import type { CatalogColumn } from '../catalog/catalog.js'
-import type { Plan } from '../plan/plan.js'
-import { listShards } from '../sharding/shard-set.js'
 import type { ShardedTable } from '../sharding/sharded-table.js'
 import type { Level, Statement } from '../sql/statement.js'
 import { bindColumn } from './columns.js'
 import { columnNamed } from './key-column.js'
 import { compilePin, keyClass } from './pins.js'
-import { pinAdvice, relayNowhere, relayTo, unsupported } from './plans.js'
+import { pinAdvice, unsupported } from './plans.js'
 import type { Places, Resolved } from './resolve.js'
 import type { RoutingWorld } from './world.js'
-import { textForAll, type WriteRoute } from './write-text-for-all.js'
+import { scatterTo, type WriteRoute } from './write-text-for-all.js'
 import { type Anchor, notTogether, sameRule } from './write-together.js'
 
 type Sharded = Resolved & { place: { kind: 'sharded'; table: ShardedTable } }
@@ -64,15 +62,6 @@ export function compileSelectedInsert(
     world.map.placerOf(anchor.table),
     places,
   )
-  return (run): Plan => {
-    const found = shardsOf(run)
-    const shards = listShards(found, world.map.shardCount)
-    const [first] = shards
-    if (first === undefined) return relayNowhere('primary', 'no shard can hold a matching row')
-    if (shards.length === 1) return relayTo(first, 'primary', 'the sharding key names one shard')
-    const split = textForAll(statement, run, shards, root.returns === true)
-    if ('how' in split) return split
-    const reasons = ['every shard inserts what it selects of its own rows']
-    return { how: 'split', target: found, role: 'primary', reasons, split }
-  }
+  const reasons = ['every shard inserts what it selects of its own rows']
+  return (run) => scatterTo(statement, root, shardsOf(run), run, world, reasons)
 }

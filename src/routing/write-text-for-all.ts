@@ -1,9 +1,11 @@
 /** One text for several shards, the same on each: what a scattered write sends. */
 import type { Plan } from '../plan/plan.js'
 import type { SplitProgram } from '../plan/split-program.js'
-import type { Statement } from '../sql/statement.js'
+import { listShards, type ShardSet } from '../sharding/shard-set.js'
+import type { Level, Statement } from '../sql/statement.js'
 import type { Run } from './key-value.js'
-import { unsupported } from './plans.js'
+import { relayNowhere, relayTo, unsupported } from './plans.js'
+import type { RoutingWorld } from './world.js'
 import { clockText, clockUses, type Edit, returningAt, spliced } from './write-text.js'
 
 export type WriteRoute = (run: Run) => Plan
@@ -45,3 +47,20 @@ export function textForAll(
 }
 
 export const isPlan = (made: SplitProgram | Plan): made is Plan => 'how' in made
+
+/** One write for rows of these shards: each changes its own. */
+export function scatterTo(
+  statement: Statement,
+  root: Level,
+  target: ShardSet,
+  run: Run,
+  world: RoutingWorld,
+  reasons: readonly string[],
+): Plan {
+  const shards = listShards(target, world.map.shardCount)
+  const [first] = shards
+  if (first === undefined) return relayNowhere('primary', 'no shard can hold a matching row')
+  if (shards.length === 1) return relayTo(first, 'primary', 'the sharding key names one shard')
+  const split = textForAll(statement, run, shards, root.returns === true)
+  return isPlan(split) ? split : { how: 'split', target, role: 'primary', reasons, split }
+}

@@ -25,6 +25,14 @@ export function serverErrorOf(buffer: Buffer, start: number, end: number): Serve
   return new ServerError(decodeErrorFields(buffer.subarray(start + 5, end)))
 }
 
+/** Adds to what a server said which of the shards it was. */
+export function noteShard(error: EngineError, shard: number, of: number): void {
+  if (!(error instanceof ServerError)) return
+  const fields = error.fields as Record<string, string>
+  const where = `shard ${shard} of ${of}`
+  fields['D'] = fields['D'] === undefined ? where : `${fields['D']} (${where})`
+}
+
 /** Only the SQLSTATE of an ErrorResponse frame, without decoding the rest. */
 export function sqlstateOf(buffer: Buffer, start: number, end: number): string {
   let at = start + 5
