@@ -4,7 +4,7 @@ import { BaseCommand } from '../../src/cli/base-command.js'
 import { configOptions } from '../../src/cli/flags.js'
 import { renderTable } from '../../src/cli/render.js'
 import { moveFlags } from '../../src/cli/reshard-flags.js'
-import type { VerifyReport } from '../../src/reshard/verify.js'
+import type { VerifyReport } from '../../src/reshard/verify/verify.js'
 
 export default class ReshardVerify extends BaseCommand {
   static override summary = 'Compare two databases by content, whatever their number of shards.'
@@ -17,7 +17,7 @@ export default class ReshardVerify extends BaseCommand {
     const { flags } = await this.parse(ReshardVerify)
     const { loadConfig } = await import('../../src/config/load-config.js')
     const { sideOf } = await import('../../src/reshard/configured-side.js')
-    const { describeDifference, verifyQuiet } = await import('../../src/reshard/verify.js')
+    const { describeDifference, verifyQuiet } = await import('../../src/reshard/verify/verify.js')
     const config = loadConfig(configOptions(flags))
     const report = await verifyQuiet({
       source: sideOf(config, flags.from),

@@ -1,11 +1,11 @@
 /** Takes away what a run left behind, however it ended. Idempotent; what is not ours is never touched. */
 import type { Clock } from '../base/clock.js'
 import { engineError } from '../errors/engine-error.js'
-import { dropTargetObjects } from './copy-schema.js'
-import { liftFence } from './fence.js'
-import { Journal, type JournalObject } from './journal.js'
-import { dropSourceObjects } from './run-objects.js'
+import { liftFence } from './cutover/fence.js'
+import { Journal, type JournalObject } from './journal/journal.js'
+import { dropSourceObjects } from './journal/run-objects.js'
 import { findRun } from './run-status.js'
+import { dropTargetObjects } from './schema/copy-schema.js'
 import { type ReshardSide, withShard } from './side.js'
 
 export interface CleanupOptions {

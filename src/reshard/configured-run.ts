@@ -3,10 +3,10 @@ import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import { engineError } from '../errors/engine-error.js'
 import { consoleOf, type MoveConfig, sideOf } from './configured-side.js'
-import { ConsoleGate } from './console-gate.js'
+import { ConsoleGate } from './cutover/console-gate.js'
+import { configSwitch } from './cutover/switch-config.js'
+import { noGate } from './cutover/traffic-gate.js'
 import { type RunListener, type RunOptions, type RunReport, runReshard } from './reshard.js'
-import { configSwitch } from './switch-config.js'
-import { noGate } from './traffic-gate.js'
 
 export interface RunRequest {
   readonly from: string

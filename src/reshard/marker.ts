@@ -1,7 +1,7 @@
 /** A note in a source's WAL: when it comes out of the stream, all that was committed before it has come out too. */
 import { randomBytes } from 'node:crypto'
 import { adminQuery } from '../pg/admin-query.js'
-import { type Follower, MARKER_PREFIX } from './follower.js'
+import { type Follower, MARKER_PREFIX } from './follow/follower.js'
 import { type ReshardSide, withShard } from './side.js'
 
 /** Writes a marker on one source; resolves once it is flushed there. */

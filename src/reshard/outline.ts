@@ -1,7 +1,7 @@
 /** What a move would do, for `reshard plan`. Reads only. */
 import { type MoveConfig, sideOf } from './configured-side.js'
 import { type Standing, tableLabel } from './move-table.js'
-import { type Problem, preflight } from './preflight.js'
+import { type Problem, preflight } from './preflight/preflight.js'
 
 export interface MoveOutline {
   readonly from: string

@@ -7,26 +7,26 @@ import type { Log } from '../base/log.js'
 import { engineError, toEngineError } from '../errors/engine-error.js'
 import { adminQuery } from '../pg/admin-query.js'
 import type { SnapshotSlot } from '../replication/slot.js'
-import { makeIndexes, makeTables, makeTriggers, validateForeignKeys } from './copy-schema.js'
-import { copyTables, type TableCopied } from './copy-tables.js'
-import { type CutoverReport, cutover } from './cutover.js'
-import { dumpSchema, type SchemaDump } from './dump-schema.js'
-import { Follower } from './follower.js'
-import { Journal, type JournalObject, readJournal } from './journal.js'
-import { catchUp } from './marker.js'
-import { type MoveTable, tableLabel } from './move-table.js'
-import { type Preflight, type Problem, preflight, refuseProblems } from './preflight.js'
+import { copyTables, type TableCopied } from './copy/copy-tables.js'
+import { type CutoverReport, cutover } from './cutover/cutover.js'
+import type { ConfigSwitch } from './cutover/switch-config.js'
+import type { TrafficGate } from './cutover/traffic-gate.js'
+import { Follower } from './follow/follower.js'
+import { Journal, type JournalObject, readJournal } from './journal/journal.js'
 import {
   dropSourceObjects,
   makePublications,
   makeSlots,
   publicationName,
   slotName,
-} from './run-objects.js'
+} from './journal/run-objects.js'
+import { catchUp } from './marker.js'
+import { type MoveTable, tableLabel } from './move-table.js'
+import { type Preflight, type Problem, preflight, refuseProblems } from './preflight/preflight.js'
+import { makeIndexes, makeTables, makeTriggers, validateForeignKeys } from './schema/copy-schema.js'
+import { dumpSchema, type SchemaDump } from './schema/dump-schema.js'
 import { onEachShard, type ReshardSide } from './side.js'
-import type { ConfigSwitch } from './switch-config.js'
-import type { TrafficGate } from './traffic-gate.js'
-import { describeDifference, type VerifyReport, verifyLive } from './verify.js'
+import { describeDifference, type VerifyReport, verifyLive } from './verify/verify.js'
 
 /** What a run tells while it works. */
 export interface RunListener {

@@ -1,7 +1,7 @@
 /** Where a run stands, from the journal and the slots. Also finds the run when the names of the two sides are exchanged. */
 import { engineError } from '../errors/engine-error.js'
 import { listSlots } from '../replication/slot.js'
-import { type JournalRecord, type RunState, readJournal } from './journal.js'
+import { type JournalRecord, type RunState, readJournal } from './journal/journal.js'
 import { onEachShard, type ReshardSide } from './side.js'
 
 export interface FoundRun {

@@ -4,8 +4,8 @@
  */
 import pg from 'pg'
 import type { HostTarget } from '../../src/pg/host-client.js'
+import type { TrafficGate } from '../../src/reshard/cutover/traffic-gate.js'
 import type { ReshardSide } from '../../src/reshard/side.js'
-import type { TrafficGate } from '../../src/reshard/traffic-gate.js'
 import { makeShardMap } from '../../src/sharding/shard-map.js'
 import type { ShardedTable, ShardingConfig } from '../../src/sharding/sharded-table.js'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { dumpSchema } from '../../../src/reshard/dump-schema.js'
+import { dumpSchema } from '../../../src/reshard/schema/dump-schema.js'
 import { usePostgres } from '../../support/use-postgres.js'
 
 describe.each([15, 18] as const)('PostgreSQL %i', (version) => {

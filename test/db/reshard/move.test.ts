@@ -4,10 +4,10 @@ import { describe, expect, inject, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.js'
 import { silentLog } from '../../../src/base/log.js'
 import type { HostTarget } from '../../../src/pg/host-client.js'
+import { configSwitch } from '../../../src/reshard/cutover/switch-config.js'
 import { type RunOptions, runReshard } from '../../../src/reshard/reshard.js'
 import type { ReshardSide } from '../../../src/reshard/side.js'
-import { configSwitch } from '../../../src/reshard/switch-config.js'
-import { verifyQuiet } from '../../../src/reshard/verify.js'
+import { verifyQuiet } from '../../../src/reshard/verify/verify.js'
 import {
   connect,
   FakeProxy,

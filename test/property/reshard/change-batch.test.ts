@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { COLUMN_NULL, COLUMN_TEXT, COLUMN_UNCHANGED } from '../../../src/replication/change.js'
-import type { PlacedTuple } from '../../../src/reshard/array-parameter.js'
-import { ChangeBatch, type RowOp } from '../../../src/reshard/change-batch.js'
+import type { PlacedTuple } from '../../../src/reshard/follow/array-parameter.js'
+import { ChangeBatch, type RowOp } from '../../../src/reshard/follow/change-batch.js'
 import type { MoveTable } from '../../../src/reshard/move-table.js'
 
 const table = {

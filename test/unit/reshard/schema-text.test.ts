@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.js'
 import { LSN_ZERO } from '../../../src/replication/lsn.js'
 import { publicationNames, startCommand } from '../../../src/replication/stream.js'
-import { asNotValid, isLate } from '../../../src/reshard/copy-schema.js'
-import { fitted, splitEntries } from '../../../src/reshard/dump-schema.js'
-import { sequenceSql } from '../../../src/reshard/sequences.js'
+import { asNotValid, isLate } from '../../../src/reshard/schema/copy-schema.js'
+import { fitted, splitEntries } from '../../../src/reshard/schema/dump-schema.js'
+import { sequenceSql } from '../../../src/reshard/schema/sequences.js'
 
 const dump = `SET statement_timeout = 0;
 SET transaction_timeout = 0;

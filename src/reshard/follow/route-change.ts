@@ -2,7 +2,7 @@
  * Where each change of a source goes: the same key placement as SQL and COPY. Pure.
  * One router a source, because relations have numbers and column orders of their own on each.
  */
-import { EngineError, engineError } from '../errors/engine-error.js'
+import { EngineError, engineError } from '../../errors/engine-error.js'
 import {
   COLUMN_BINARY,
   COLUMN_NULL,
@@ -13,10 +13,10 @@ import {
   type RowInsert,
   type RowUpdate,
   type Tuple,
-} from '../replication/change.js'
+} from '../../replication/change.js'
+import { everyCopy, type MovePlan, type MoveTable, tableLabel } from '../move-table.js'
 import type { PlacedTuple } from './array-parameter.js'
 import { isWhole, overlay, type RowOp } from './change-batch.js'
-import { everyCopy, type MovePlan, type MoveTable, tableLabel } from './move-table.js'
 
 export interface RoutedOp {
   readonly shard: number

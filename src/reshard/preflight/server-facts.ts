@@ -1,6 +1,6 @@
 /** What preflight asks of each server, in as few questions as it takes. Reads only. */
-import { adminQuery, type TextRow } from '../pg/admin-query.js'
-import type { HostClient } from '../pg/host-client.js'
+import { adminQuery, type TextRow } from '../../pg/admin-query.js'
+import type { HostClient } from '../../pg/host-client.js'
 
 export interface ServerFacts {
   readonly version: number

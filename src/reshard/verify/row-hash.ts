@@ -2,10 +2,10 @@
  * Content of tables as numbers that do not depend on order or on shards: per bucket of keys a count and a 128-bit sum
  * of row hashes, computed by the servers over one canonical text form (`canonicalSettings`).
  */
-import { adminQuery } from '../pg/admin-query.js'
-import type { HostClient } from '../pg/host-client.js'
-import type { MoveTable } from './move-table.js'
-import { quoteName } from './sql-names.js'
+import { adminQuery } from '../../pg/admin-query.js'
+import type { HostClient } from '../../pg/host-client.js'
+import type { MoveTable } from '../move-table.js'
+import { quoteName } from '../sql-names.js'
 
 export const BUCKETS = 1024
 

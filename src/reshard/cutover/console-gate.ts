@@ -1,8 +1,8 @@
 /** A TrafficGate over the console of one running proxy: PAUSE, RELOAD, RESUME. */
-import type { Clock } from '../base/clock.js'
-import { engineError } from '../errors/engine-error.js'
-import { type HostClient, type HostTarget, openHostClient } from '../pg/host-client.js'
-import { quoteName } from './sql-names.js'
+import type { Clock } from '../../base/clock.js'
+import { engineError } from '../../errors/engine-error.js'
+import { type HostClient, type HostTarget, openHostClient } from '../../pg/host-client.js'
+import { quoteName } from '../sql-names.js'
 import type { TrafficGate } from './traffic-gate.js'
 
 export class ConsoleGate implements TrafficGate {

@@ -2,12 +2,12 @@
  * The lock and the fence of the old side. All published tables of a source are locked in one statement, and in the same
  * transaction each gets a trigger that fires always and refuses writes; until that commits, a death lifts both.
  */
-import type { Clock } from '../base/clock.js'
-import { engineError } from '../errors/engine-error.js'
-import { adminQuery, type TextRow } from '../pg/admin-query.js'
-import type { HostClient } from '../pg/host-client.js'
-import type { MovePlan } from './move-table.js'
-import { onEachShard, openShard, placeOf, type ReshardSide, withShard } from './side.js'
+import type { Clock } from '../../base/clock.js'
+import { engineError } from '../../errors/engine-error.js'
+import { adminQuery, type TextRow } from '../../pg/admin-query.js'
+import type { HostClient } from '../../pg/host-client.js'
+import type { MovePlan } from '../move-table.js'
+import { onEachShard, openShard, placeOf, type ReshardSide, withShard } from '../side.js'
 
 export const FENCE = 'pgshard_fence'
 

@@ -4,7 +4,7 @@
  *
  *   Int32 dimensions · Int32 has nulls · Int32 element type · Int32 count · Int32 lower bound · elements (Int32 length · bytes)
  */
-import { COLUMN_BINARY, COLUMN_NULL, COLUMN_TEXT, type Tuple } from '../replication/change.js'
+import { COLUMN_BINARY, COLUMN_NULL, COLUMN_TEXT, type Tuple } from '../../replication/change.js'
 
 export const TEXT_OID = 25
 const HEAD_BYTES = 20

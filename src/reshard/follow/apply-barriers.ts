@@ -1,9 +1,10 @@
 /** Changes that cannot wait in a batch: a row whose key changes while the stream lacks some of its values, and TRUNCATE. */
+
+import { everyCopy, type MovePlan, type MoveTable } from '../move-table.js'
+import { quoteLiteral, quoteName } from '../sql-names.js'
 import { type PlacedTuple, textTuple } from './array-parameter.js'
 import { overlay } from './change-batch.js'
-import { everyCopy, type MovePlan, type MoveTable } from './move-table.js'
 import type { Rekey } from './route-change.js'
-import { quoteLiteral, quoteName } from './sql-names.js'
 import type { TargetWriter } from './target-writer.js'
 
 const writersAt = (shards: readonly number[], writers: readonly TargetWriter[]): TargetWriter[] =>

@@ -2,16 +2,16 @@
  * The first copy: every table of every source shard, read in the snapshot of the source's slot by several readers,
  * through the row router into one COPY per target shard. A table of a source is committed whole or not at all.
  */
-import { makeCopyOptions } from '../copy/copy-options.js'
-import { makeRowRouter } from '../copy/row-router.js'
-import { engineError, toEngineError } from '../errors/engine-error.js'
-import { adminQuery } from '../pg/admin-query.js'
-import { type CopyIn, openCopyIn } from '../pg/copy-in.js'
-import { copyOut } from '../pg/copy-out.js'
-import type { HostClient } from '../pg/host-client.js'
-import { type MovePlan, type MoveTable, tableLabel, tablesOf } from './move-table.js'
-import { openShard, placeOf, type ReshardSide } from './side.js'
-import { quoteLiteral, quoteName } from './sql-names.js'
+import { makeCopyOptions } from '../../copy/copy-options.js'
+import { makeRowRouter } from '../../copy/row-router.js'
+import { engineError, toEngineError } from '../../errors/engine-error.js'
+import { adminQuery } from '../../pg/admin-query.js'
+import { type CopyIn, openCopyIn } from '../../pg/copy-in.js'
+import { copyOut } from '../../pg/copy-out.js'
+import type { HostClient } from '../../pg/host-client.js'
+import { type MovePlan, type MoveTable, tableLabel, tablesOf } from '../move-table.js'
+import { openShard, placeOf, type ReshardSide } from '../side.js'
+import { quoteLiteral, quoteName } from '../sql-names.js'
 
 export interface CopyTablesOptions {
   readonly plan: MovePlan

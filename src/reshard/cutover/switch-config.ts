@@ -4,7 +4,7 @@
  */
 import { copyFile, open, readFile, rename, stat } from 'node:fs/promises'
 import { parse, stringify } from 'smol-toml'
-import { engineError } from '../errors/engine-error.js'
+import { engineError } from '../../errors/engine-error.js'
 
 /** Keys that hold the name of a database, in any section but those of users. */
 const nameKeys = ['database', 'source_db', 'destination_db']

@@ -3,10 +3,10 @@
  * server, else by the one in npm. What the targets' versions do not know is dropped knowingly; ours is left out.
  */
 import { spawn } from 'node:child_process'
-import { engineError } from '../errors/engine-error.js'
-import type { HostTarget } from '../pg/host-client.js'
+import { engineError } from '../../errors/engine-error.js'
+import type { HostTarget } from '../../pg/host-client.js'
+import { placeOf } from '../side.js'
 import { dumpInWorker } from './dump-worker.js'
-import { placeOf } from './side.js'
 
 export interface SchemaDump {
   /** `pg_dump 15.18` or `pg_dump 18 of npm`. */

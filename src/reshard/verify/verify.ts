@@ -3,19 +3,19 @@
  * Under writes the applier is held, each source gives a snapshot with its position, exactly the commits before it are
  * applied, the targets are snapshot, and the applier goes on while the comparison reads.
  */
-import type { Clock } from '../base/clock.js'
-import { engineError, isEngineError } from '../errors/engine-error.js'
-import { adminQuery } from '../pg/admin-query.js'
-import type { HostClient } from '../pg/host-client.js'
-import { type Lsn, printLsn } from '../replication/lsn.js'
-import { createSnapshotSlot, type SnapshotSlot } from '../replication/slot.js'
+import type { Clock } from '../../base/clock.js'
+import { engineError, isEngineError } from '../../errors/engine-error.js'
+import { adminQuery } from '../../pg/admin-query.js'
+import type { HostClient } from '../../pg/host-client.js'
+import { type Lsn, printLsn } from '../../replication/lsn.js'
+import { createSnapshotSlot, type SnapshotSlot } from '../../replication/slot.js'
+import type { Follower } from '../follow/follower.js'
+import { nudge } from '../marker.js'
+import { type MovePlan, planMove } from '../move-table.js'
+import { readSourceTables } from '../preflight/source-table.js'
+import { openShard, placeOf, type ReshardSide, withShard } from '../side.js'
+import { quoteLiteral } from '../sql-names.js'
 import { compareTable, type TableComparison } from './compare-tables.js'
-import type { Follower } from './follower.js'
-import { nudge } from './marker.js'
-import { type MovePlan, planMove } from './move-table.js'
-import { openShard, placeOf, type ReshardSide, withShard } from './side.js'
-import { readSourceTables } from './source-table.js'
-import { quoteLiteral } from './sql-names.js'
 
 export interface VerifyReport {
   readonly tables: readonly TableComparison[]

@@ -2,10 +2,10 @@
  * Sequences of the new side set ahead of all that the old side gave out. Those behind tables that are sharded on the new
  * side are made disjoint: shard j of M draws numbers that leave j + 1 when divided by M.
  */
-import { adminQuery } from '../pg/admin-query.js'
-import { type MovePlan, tableLabel } from './move-table.js'
-import { onEachShard, type ReshardSide } from './side.js'
-import { quoteLiteral } from './sql-names.js'
+import { adminQuery } from '../../pg/admin-query.js'
+import { type MovePlan, tableLabel } from '../move-table.js'
+import { onEachShard, type ReshardSide } from '../side.js'
+import { quoteLiteral } from '../sql-names.js'
 
 interface SequenceState {
   /** Quoted, with its schema. */

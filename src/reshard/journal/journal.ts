@@ -3,9 +3,9 @@
  * Every slot, publication and object is registered before it is made, so that cleanup finds it after any death.
  */
 import { randomBytes } from 'node:crypto'
-import { adminQuery } from '../pg/admin-query.js'
-import { type HostClient, openHostClient } from '../pg/host-client.js'
-import { type ReshardSide, withShard } from './side.js'
+import { adminQuery } from '../../pg/admin-query.js'
+import { type HostClient, openHostClient } from '../../pg/host-client.js'
+import { type ReshardSide, withShard } from '../side.js'
 
 export type RunState =
   | 'planned'

@@ -1,9 +1,9 @@
 /** The single checks of preflight: facts in, problems out. Pure. Each problem says how it is mended. */
-import type { MovePlan, MoveTable, Standing } from './move-table.js'
-import { tableLabel } from './move-table.js'
+import type { MovePlan, MoveTable, Standing } from '../move-table.js'
+import { tableLabel } from '../move-table.js'
+import { qualifiedName, quoteName } from '../sql-names.js'
 import type { ForeignKey, ServerFacts } from './server-facts.js'
 import type { SourceTable } from './source-table.js'
-import { qualifiedName, quoteName } from './sql-names.js'
 
 export interface Problem {
   /** `error` refuses the move, `warning` is said and passed. */

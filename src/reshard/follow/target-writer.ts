@@ -2,17 +2,17 @@
  * One source's connection to one target: batches applied in a transaction together with the source's progress,
  * so that a change is applied once however often it is read.
  */
-import { engineError, toEngineError } from '../errors/engine-error.js'
-import { type HostClient, type HostTarget, openHostClient } from '../pg/host-client.js'
-import { COLUMN_TEXT } from '../replication/change.js'
-import { LSN_ZERO, type Lsn, parseLsn, printLsn } from '../replication/lsn.js'
+import { engineError, toEngineError } from '../../errors/engine-error.js'
+import { type HostClient, type HostTarget, openHostClient } from '../../pg/host-client.js'
+import { COLUMN_TEXT } from '../../replication/change.js'
+import { LSN_ZERO, type Lsn, parseLsn, printLsn } from '../../replication/lsn.js'
+import { ensureProgressTable } from '../journal/journal.js'
+import { type MoveTable, tableLabel } from '../move-table.js'
+import { canonicalSettings, placeOf } from '../side.js'
+import { quoteName } from '../sql-names.js'
 import { type ApplyStatement, applyNet, applyOne, StatementNames } from './apply-statements.js'
 import { type PlacedTuple, textTuple } from './array-parameter.js'
 import { ChangeBatch, type RowOp } from './change-batch.js'
-import { ensureProgressTable } from './journal.js'
-import { type MoveTable, tableLabel } from './move-table.js'
-import { canonicalSettings, placeOf } from './side.js'
-import { quoteName } from './sql-names.js'
 
 export interface WriterOptions {
   readonly target: HostTarget

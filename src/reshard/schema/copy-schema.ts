@@ -2,10 +2,10 @@
  * The source's schema on every target: all but keys before the copy, keys and indexes after it, foreign keys and
  * triggers when nothing that we apply can trip over them.
  */
-import { engineError, toEngineError } from '../errors/engine-error.js'
-import { adminQuery } from '../pg/admin-query.js'
+import { engineError, toEngineError } from '../../errors/engine-error.js'
+import { adminQuery } from '../../pg/admin-query.js'
+import { onEachShard, placeOf, type ReshardSide } from '../side.js'
 import type { SchemaDump, SchemaEntry } from './dump-schema.js'
-import { onEachShard, placeOf, type ReshardSide } from './side.js'
 
 /** Name of the CHECK constraints of `pgshard setup --guards`. */
 const SETUP_GUARD = 'pgshard_guard'

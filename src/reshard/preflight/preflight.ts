@@ -1,8 +1,11 @@
 /** Everything that would stop a move, found at once and before anything is written. Reads only. */
-import { engineError } from '../errors/engine-error.js'
-import { adminQuery } from '../pg/admin-query.js'
-import type { HostClient } from '../pg/host-client.js'
-import { type MovePlan, type MoveTable, planMove, tableLabel } from './move-table.js'
+import { engineError } from '../../errors/engine-error.js'
+import { adminQuery } from '../../pg/admin-query.js'
+import type { HostClient } from '../../pg/host-client.js'
+import { type MovePlan, type MoveTable, planMove, tableLabel } from '../move-table.js'
+import { onEachShard, placeOf, type ReshardSide } from '../side.js'
+import { qualifiedName } from '../sql-names.js'
+import { addSums, readBucketSums, unequalBuckets } from '../verify/row-hash.js'
 import {
   checkForeignKey,
   checkIdentity,
@@ -13,11 +16,8 @@ import {
   checkTarget,
   type Problem,
 } from './preflight-checks.js'
-import { addSums, readBucketSums, unequalBuckets } from './row-hash.js'
 import { readServerFacts, type ServerFacts } from './server-facts.js'
-import { onEachShard, placeOf, type ReshardSide } from './side.js'
 import { readSourceTables, type SourceTable } from './source-table.js'
-import { qualifiedName } from './sql-names.js'
 
 export type { Problem }
 

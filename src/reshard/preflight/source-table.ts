@@ -1,6 +1,6 @@
 /** What the catalog of one shard says of its user tables. Reads only. */
-import { adminQuery } from '../pg/admin-query.js'
-import type { HostClient } from '../pg/host-client.js'
+import { adminQuery } from '../../pg/admin-query.js'
+import type { HostClient } from '../../pg/host-client.js'
 
 export interface SourceColumn {
   readonly name: string

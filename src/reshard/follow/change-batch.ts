@@ -3,9 +3,9 @@
  * Order between keys is not kept (the log keeps it, for a batch that fails); order of changes to one key is.
  * Pure. A row that was inserted or updated whole is put; one with unchanged out-of-line values is a patch.
  */
-import { COLUMN_NULL, COLUMN_UNCHANGED, type Tuple } from '../replication/change.js'
+import { COLUMN_NULL, COLUMN_UNCHANGED, type Tuple } from '../../replication/change.js'
+import type { MoveTable } from '../move-table.js'
 import type { PlacedTuple } from './array-parameter.js'
-import type { MoveTable } from './move-table.js'
 
 export type RowOp =
   | { readonly kind: 'put'; readonly table: MoveTable; readonly row: PlacedTuple }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'smol-toml'
 import { expect, test } from 'vitest'
-import { configSwitch, exchangeDatabases } from '../../../src/reshard/switch-config.js'
+import { configSwitch, exchangeDatabases } from '../../../../src/reshard/cutover/switch-config.js'
 
 const text = `# top
 [general]

@@ -7,9 +7,9 @@
 import { createRequire } from 'node:module'
 import type { Duplex } from 'node:stream'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import { engineError } from '../errors/engine-error.js'
-import { type HostTarget, openHostClient, takeSocket } from '../pg/host-client.js'
-import { placeOf } from './side.js'
+import { engineError } from '../../errors/engine-error.js'
+import { type HostTarget, openHostClient, takeSocket } from '../../pg/host-client.js'
+import { placeOf } from '../side.js'
 
 /** Above every version of PostgreSQL's own messages; pg_dump asks for nothing larger than a catalog row. */
 const WAIT_MS = 60_000

@@ -3,17 +3,17 @@
  * and acknowledged only when every target has committed. It can be held between two transactions, let on up to
  * a position, and asked when a marker written on the source has been applied.
  */
-import type { Clock } from '../base/clock.js'
-import { type Deferred, deferred } from '../base/deferred.js'
-import { RingQueue } from '../base/ring-queue.js'
-import type { HostTarget } from '../pg/host-client.js'
-import type { Change } from '../replication/change.js'
-import type { Lsn } from '../replication/lsn.js'
-import { ReplicationStream } from '../replication/stream.js'
+import type { Clock } from '../../base/clock.js'
+import { type Deferred, deferred } from '../../base/deferred.js'
+import { RingQueue } from '../../base/ring-queue.js'
+import type { HostTarget } from '../../pg/host-client.js'
+import type { Change } from '../../replication/change.js'
+import type { Lsn } from '../../replication/lsn.js'
+import { ReplicationStream } from '../../replication/stream.js'
+import type { MovePlan } from '../move-table.js'
+import { placeOf } from '../side.js'
 import { rekeyRow, truncateTables } from './apply-barriers.js'
-import type { MovePlan } from './move-table.js'
 import { ChangeRouter } from './route-change.js'
-import { placeOf } from './side.js'
 import { TargetWriter } from './target-writer.js'
 
 const MAX_BATCH_CHANGES = 2_000

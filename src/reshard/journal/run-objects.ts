@@ -1,11 +1,11 @@
 /** What a run makes on the sources: publications and slots. Each is in the journal before it is there. */
-import type { Clock } from '../base/clock.js'
-import { adminQuery } from '../pg/admin-query.js'
-import { createSnapshotSlot, dropSlot, type SnapshotSlot } from '../replication/slot.js'
+import type { Clock } from '../../base/clock.js'
+import { adminQuery } from '../../pg/admin-query.js'
+import { createSnapshotSlot, dropSlot, type SnapshotSlot } from '../../replication/slot.js'
+import { type MovePlan, tablesOf } from '../move-table.js'
+import { type ReshardSide, withShard } from '../side.js'
+import { quoteName } from '../sql-names.js'
 import type { Journal, JournalObject } from './journal.js'
-import { type MovePlan, tablesOf } from './move-table.js'
-import { type ReshardSide, withShard } from './side.js'
-import { quoteName } from './sql-names.js'
 
 export const publicationName = (run: string): string => `pgshard_${run}`
 export const slotName = (run: string, shard: number): string => `pgshard_${run}_${shard}`

@@ -2,11 +2,12 @@
  * Sources against targets by content, on connections whose snapshots are taken: sums per bucket, keys where they
  * differ, and every row of the targets on the shard that its key says.
  */
-import { makeCopyOptions } from '../copy/copy-options.js'
-import { makeRowRouter } from '../copy/row-router.js'
-import { copyOut } from '../pg/copy-out.js'
-import type { HostClient } from '../pg/host-client.js'
-import { type MovePlan, type MoveTable, standingShards, tableLabel } from './move-table.js'
+import { makeCopyOptions } from '../../copy/copy-options.js'
+import { makeRowRouter } from '../../copy/row-router.js'
+import { copyOut } from '../../pg/copy-out.js'
+import type { HostClient } from '../../pg/host-client.js'
+import { type MovePlan, type MoveTable, standingShards, tableLabel } from '../move-table.js'
+import { quoteName } from '../sql-names.js'
 import {
   addSums,
   type BucketSums,
@@ -15,7 +16,6 @@ import {
   rowCount,
   unequalBuckets,
 } from './row-hash.js'
-import { quoteName } from './sql-names.js'
 
 /** Differing buckets that are looked into, and keys that are named, per table. */
 const MAX_BUCKETS = 32
