@@ -12,7 +12,8 @@ const suite = (
     hookTimeout: 120_000,
     fileParallelism: options.files ?? true,
     setupFiles: ['test/support/seeds.ts'],
-    ...(options.servers ? { globalSetup: ['test/support/global-setup.ts'] } : {}),
+    // Real processes on a loaded machine: one more attempt, which run-tests.mjs reports by name and bounds.
+    ...(options.servers ? { globalSetup: ['test/support/global-setup.ts'], retry: 1 } : {}),
   },
 })
 

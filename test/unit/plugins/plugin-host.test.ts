@@ -43,7 +43,7 @@ beforeAll(async () => {
 })
 
 /** A planner with one plugin, its log, and the route of a statement through it. */
-async function withPlugin(plugin: Plugin, timeoutMs = 50) {
+async function withPlugin(plugin: Plugin, timeoutMs = 10_000) {
   const { log, lines } = listeningLog()
   const host = new PluginHost({ log, clock: new FakeClock(), lifeMs: 50 })
   const entry = { name: 'p', module: undefined, config: 'p.json', timeoutMs }
