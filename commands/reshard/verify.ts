@@ -17,7 +17,8 @@ export default class ReshardVerify extends BaseCommand {
     const { flags } = await this.parse(ReshardVerify)
     const { loadConfig } = await import('../../src/config/load-config.js')
     const { sideOf } = await import('../../src/reshard/configured-side.js')
-    const { describeDifference, verifyQuiet } = await import('../../src/reshard/verify/verify.js')
+    const { describeDifference } = await import('../../src/reshard/verify/compare-tables.js')
+    const { verifyQuiet } = await import('../../src/reshard/verify/verify.js')
     const config = loadConfig(configOptions(flags))
     const report = await verifyQuiet({
       source: sideOf(config, flags.from),

@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../base/clock.js'
 import { engineError, isEngineError } from '../errors/engine-error.js'
+import { adminQuery } from '../pg/admin-query.js'
 import { type HostClient, type HostTarget, openHostClient } from '../pg/host-client.js'
 import { type Lsn, parseLsn } from './lsn.js'
 
@@ -48,13 +49,11 @@ export async function createSnapshotSlot(
   )
   const timeUp = new AbortController()
   try {
-    const late = options.clock.sleep(options.timeoutMs, timeUp.signal).then(() => {
+    const late = options.clock.sleep(options.timeoutMs, timeUp.signal).then(async () => {
       if (timeUp.signal.aborted) return undefined
-      throw engineError('REPLICATION_SLOT_WAITS', {
-        slot: options.name,
-        server: place(target),
-        waitedMs: options.timeoutMs,
-      })
+      const where = { slot: options.name, server: place(target), waitedMs: options.timeoutMs }
+      const detail = await giveUp(target, backendOf(client))
+      throw engineError('REPLICATION_SLOT_WAITS', where, detail === undefined ? {} : { detail })
     })
     const { rows } = (await Promise.race([made, late])) as { rows: Record<string, string>[] }
     const row = rows[0] as Record<string, string>
@@ -73,6 +72,35 @@ export async function createSnapshotSlot(
     throw engineError('REPLICATION_SLOT', where, { cause: error })
   } finally {
     timeUp.abort()
+  }
+}
+
+const backendOf = (client: HostClient): number =>
+  (client as unknown as { processID: number }).processID
+
+/**
+ * Says whom a walsender waits for, and ends it: one that waits for a lock would not see that its client has gone, and
+ * would hold its slot until then.
+ */
+async function giveUp(target: HostTarget, processId: number): Promise<string | undefined> {
+  let client: HostClient | undefined
+  try {
+    client = await openHostClient(target, { applicationName: 'pgshard slot' })
+    const [row] = await adminQuery(
+      client,
+      `WITH blocking AS (SELECT DISTINCT unnest(pg_blocking_pids($1::int)) AS pid)
+       SELECT string_agg(CASE WHEN b.pid = 0 THEN 'a prepared transaction (pg_prepared_xacts)' ELSE
+                'pid ' || b.pid || ' of ' || coalesce(a.usename, '?') || coalesce(' since ' || a.xact_start, '')
+                || coalesce(': ' || left(nullif(a.query, ''), 100), '') END, '; ') AS who
+         FROM blocking b LEFT JOIN pg_stat_activity a ON a.pid = b.pid`,
+      [processId],
+    )
+    await adminQuery(client, 'SELECT pg_terminate_backend($1::int)', [processId])
+    return row?.['who'] ?? undefined
+  } catch {
+    return undefined
+  } finally {
+    await client?.end().catch(() => undefined)
   }
 }
 

@@ -81,6 +81,12 @@ export const reshardErrors = {
     hint: 'end the long transaction on the source (oldest: {oldest}) and run again, or give more time with --verify-hold-ms',
     exit: 6,
   },
+  RESHARD_VERIFY_ENCODING: {
+    sqlstate: '22021',
+    message: 'the sides are in encodings {from} and {to}: their rows cannot be compared',
+    hint: 'compare databases of one encoding; a move needs one too',
+    exit: 5,
+  },
   RESHARD_DIFFERENT: {
     sqlstate: '55000',
     message: '"{from}" and "{to}" differ in {tables} table(s)',

@@ -4,12 +4,14 @@
  */
 import { makeCopyOptions } from '../../copy/copy-options.js'
 import { makeRowRouter } from '../../copy/row-router.js'
+import { adminQuery } from '../../pg/admin-query.js'
 import { copyOut } from '../../pg/copy-out.js'
 import type { HostClient } from '../../pg/host-client.js'
 import { type MovePlan, type MoveTable, standingShards, tableLabel } from '../move-table.js'
 import { quoteName } from '../sql-names.js'
 import {
   addSums,
+  type BucketRange,
   type BucketSums,
   readBucketRows,
   readBucketSums,
@@ -17,8 +19,9 @@ import {
   unequalBuckets,
 } from './row-hash.js'
 
-/** Differing buckets that are looked into, and keys that are named, per table. */
-const MAX_BUCKETS = 32
+/** Differing buckets that are looked into at most, rows that are read for that, and keys that are named, per table. */
+const MAX_BUCKETS = 64
+const MAX_DRILLED_ROWS = 200_000n
 const MAX_KEYS = 20
 
 export interface KeyDifference {
@@ -36,8 +39,11 @@ export interface TableComparison {
   /** Rows that stand on a target shard where their key does not belong. */
   readonly misplaced: number
   readonly same: boolean
+  /** Why its rows could not be compared at all. */
+  readonly reason?: string
 }
 
+/** Connections in open transactions, one a shard, their snapshots taken. */
 export interface Snapshots {
   readonly sources: readonly HostClient[]
   readonly targets: readonly HostClient[]
@@ -46,17 +52,18 @@ export interface Snapshots {
 const pick = (clients: readonly HostClient[], shards: readonly number[]): HostClient[] =>
   shards.map((shard) => clients[shard] as HostClient)
 
-/** Compares one table. A reference table is compared with each of its copies. */
+/** Compares some buckets of one table; rows on a wrong shard are looked for with its first bucket. */
 export async function compareTable(
   table: MoveTable,
   plan: MovePlan,
   snapshots: Snapshots,
+  range: BucketRange,
 ): Promise<TableComparison> {
-  const sources = pick(snapshots.sources, standingShards(table.from, plan.sourceCount))
+  const sources = pick(snapshots.sources, table.sourceShards)
   const groups = targetGroups(table, plan, snapshots.targets)
   const [expected, ...found] = await Promise.all([
-    sumsOf(sources, table),
-    ...groups.map((clients) => sumsOf(clients, table)),
+    sumsOf(sources, table, range),
+    ...groups.map((clients) => sumsOf(clients, table, range)),
   ])
   const keys: KeyDifference[] = []
   let unequal = 0
@@ -64,10 +71,10 @@ export async function compareTable(
     const buckets = unequalBuckets(expected, sums)
     unequal += buckets.length
     if (buckets.length === 0 || keys.length >= MAX_KEYS) continue
-    const few = buckets.slice(0, MAX_BUCKETS)
-    keys.push(...(await differingKeys(table, sources, groups[i] as HostClient[], few)))
+    const few = affordable(buckets, expected, sums)
+    keys.push(...(await differingKeys(table, sources, groups[i] as HostClient[], few, range.of)))
   }
-  const misplaced = await countMisplaced(table, plan, snapshots.targets)
+  const misplaced = range.from === 0 ? await countMisplaced(table, plan, snapshots.targets) : 0
   return {
     name: tableLabel(table),
     sourceRows: rowCount(expected),
@@ -89,8 +96,25 @@ function targetGroups(
   return [pick(targets, standingShards(table.to, plan.targetCount))]
 }
 
-async function sumsOf(clients: readonly HostClient[], table: MoveTable): Promise<BucketSums> {
-  return addSums(await Promise.all(clients.map((client) => readBucketSums(client, table))))
+async function sumsOf(
+  clients: readonly HostClient[],
+  table: MoveTable,
+  range: BucketRange,
+): Promise<BucketSums> {
+  return addSums(await Promise.all(clients.map((client) => readBucketSums(client, table, range))))
+}
+
+/** The buckets with the fewest rows first, as many as can be read into memory; at least one. */
+function affordable(buckets: readonly number[], a: BucketSums, b: BucketSums): number[] {
+  const rowsIn = (bucket: number): bigint => (a.get(bucket)?.[0] ?? 0n) + (b.get(bucket)?.[0] ?? 0n)
+  const chosen: number[] = []
+  let rows = 0n
+  for (const bucket of [...buckets].sort((x, y) => Number(rowsIn(x) - rowsIn(y)))) {
+    rows += rowsIn(bucket)
+    if (chosen.length > 0 && (rows > MAX_DRILLED_ROWS || chosen.length >= MAX_BUCKETS)) break
+    chosen.push(bucket)
+  }
+  return chosen
 }
 
 async function differingKeys(
@@ -98,13 +122,20 @@ async function differingKeys(
   sources: readonly HostClient[],
   targets: readonly HostClient[],
   buckets: readonly number[],
+  of: number,
 ): Promise<KeyDifference[]> {
   const read = async (clients: readonly HostClient[]): Promise<Map<string, string>> => {
-    const parts = await Promise.all(clients.map((client) => readBucketRows(client, table, buckets)))
-    const rows = new Map<string, string>()
-    // A key that stands twice is told from one that stands once by its joined hashes.
-    for (const [key, hash] of parts.flat()) rows.set(key, `${rows.get(key) ?? ''}${hash}`)
-    return rows
+    const parts = await Promise.all(
+      clients.map((client) => readBucketRows(client, table, buckets, of)),
+    )
+    // A key that stands twice is told from one that stands once by all its hashes.
+    const hashes = new Map<string, string[]>()
+    for (const [key, hash] of parts.flat()) {
+      const known = hashes.get(key)
+      if (known) known.push(hash)
+      else hashes.set(key, [hash])
+    }
+    return new Map([...hashes].map(([key, all]) => [key, all.sort().join()]))
   }
   const [here, there] = await Promise.all([read(sources), read(targets)])
   const found: KeyDifference[] = []
@@ -128,9 +159,7 @@ async function countMisplaced(
   const counts = await Promise.all(
     targets.map(async (client, shard) => {
       if (to.kind === 'unsharded') {
-        if (shard === to.shard) return 0
-        const { rows } = await client.query(`SELECT count(*)::int AS rows FROM ${table.sqlName}`)
-        return (rows[0] as { rows: number }).rows
+        return shard === to.shard ? 0 : countRows(client, table)
       }
       const router = makeRowRouter({
         options: makeCopyOptions(),
@@ -149,4 +178,37 @@ async function countMisplaced(
     }),
   )
   return counts.reduce((sum, count) => sum + count, 0)
+}
+
+async function countRows(client: HostClient, table: MoveTable): Promise<number> {
+  const [row] = await adminQuery(client, `SELECT count(*)::text AS rows FROM ${table.sqlName}`)
+  return Number(row?.['rows'])
+}
+
+/** One table's parts put together. */
+export function addComparisons(parts: readonly TableComparison[]): TableComparison {
+  const first = parts[0] as TableComparison
+  const sum = (of: (part: TableComparison) => number): number =>
+    parts.reduce((total, part) => total + of(part), 0)
+  return {
+    ...first,
+    sourceRows: sum((part) => part.sourceRows),
+    targetRows: sum((part) => part.targetRows),
+    unequalBuckets: sum((part) => part.unequalBuckets),
+    keys: parts.flatMap((part) => part.keys).slice(0, MAX_KEYS),
+    misplaced: sum((part) => part.misplaced),
+    same: parts.every((part) => part.same),
+  }
+}
+
+/** One table's differences in words, keys named. */
+export function describeDifference(table: TableComparison): string {
+  if (table.reason !== undefined) return `${table.name}: ${table.reason}`
+  const keys = table.keys.map(({ key, what }) => `  ${key} ${what}`)
+  const misplaced =
+    table.misplaced > 0
+      ? [`  ${table.misplaced} rows stand on a shard where they do not belong`]
+      : []
+  const head = `${table.name}: ${table.sourceRows} rows on the source, ${table.targetRows} on the target`
+  return [head, ...keys, ...misplaced].join('\n')
 }

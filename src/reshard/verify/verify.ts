@@ -1,213 +1,244 @@
 /**
- * Verification: N sources against M targets, all rows, at one position of each source.
- * Under writes the applier is held, each source gives a snapshot with its position, exactly the commits before it are
- * applied, the targets are snapshot, and the applier goes on while the comparison reads.
+ * Verification: N sources against M targets, all rows. Tables are compared in slices, each in snapshots of its own
+ * (`snapshots.ts`), so that no snapshot grows old; what was found equal is remembered, and one that died goes on.
  */
 import type { Clock } from '../../base/clock.js'
-import { engineError, isEngineError } from '../../errors/engine-error.js'
+import { engineError } from '../../errors/engine-error.js'
 import { adminQuery } from '../../pg/admin-query.js'
-import type { HostClient } from '../../pg/host-client.js'
-import { type Lsn, printLsn } from '../../replication/lsn.js'
-import { createSnapshotSlot, type SnapshotSlot } from '../../replication/slot.js'
-import type { Follower } from '../follow/follower.js'
-import { nudge } from '../marker.js'
-import { type MovePlan, planMove } from '../move-table.js'
-import { readSourceTables } from '../preflight/source-table.js'
-import { openShard, placeOf, type ReshardSide, withShard } from '../side.js'
-import { quoteLiteral } from '../sql-names.js'
-import { compareTable, type TableComparison } from './compare-tables.js'
+import { type MovePlan, type MoveTable, planMove, tableLabel } from '../move-table.js'
+import { readSourceTables, type SourceTable } from '../preflight/source-table.js'
+import { onEachShard, type ReshardSide } from '../side.js'
+import { addComparisons, compareTable, type TableComparison } from './compare-tables.js'
+import { type BucketRange, bucketCountFor } from './row-hash.js'
+import { type BothSides, type HeldStream, snapshotsLive, snapshotsNow } from './snapshots.js'
+import { noStore, type VerifiedPart, type VerifyStore } from './verify-store.js'
 
 export interface VerifyReport {
   readonly tables: readonly TableComparison[]
-  /** Position of each source at which the two sides were compared; empty for quiet databases. */
+  /** Position of each source at which the last slice was compared; empty for quiet databases. */
   readonly sourceLsns: readonly string[]
+  /** The tables that were compared in one pair of snapshots, in order. */
+  readonly slices: readonly VerifySlice[]
   readonly same: boolean
   readonly elapsedMs: number
+}
+
+export interface VerifySlice {
+  readonly tables: readonly string[]
+  readonly lsns: readonly string[]
 }
 
 export interface VerifyOptions {
   readonly source: ReshardSide
   readonly target: ReshardSide
   readonly clock: Clock
+  /** A table was compared whole. */
   readonly onTable?: (comparison: TableComparison) => Promise<void> | void
+  /** A part of a table is about to be compared. */
+  readonly onPart?: (table: string, part: number, of: number) => void
+  readonly store?: VerifyStore
+  readonly signal?: AbortSignal
+  /** A snapshot older than this is let go after the part at hand. */
+  readonly sliceMs?: number
+  /** Tables are compared in parts of about this size. */
+  readonly partBytes?: number
 }
 
 export interface LiveVerifyOptions extends VerifyOptions {
   readonly plan: MovePlan
   readonly run: string
-  readonly followers: readonly Follower[]
+  readonly followers: readonly HeldStream[]
   /** How long the applier may be held for the snapshots. */
   readonly holdMs: number
+  readonly onWait?: (text: string) => void
 }
 
-const ATTEMPTS = 5
+const SLICE_MS = 600_000
+const PART_BYTES = 32 * 2 ** 30
 
-/** Verifies while the sources are written. @throws RESHARD_VERIFY_WAITS */
-export async function verifyLive(options: LiveVerifyOptions): Promise<VerifyReport> {
-  const startedMs = options.clock.monotonicMs()
-  const opened: HostClient[] = []
-  try {
-    const { sources, targets, lsns } = await snapshotBoth(options, opened)
-    const tables = await compareAll(options.plan, { sources, targets }, options)
-    return report(tables, lsns.map(printLsn), options.clock.monotonicMs() - startedMs)
-  } finally {
-    await Promise.all(opened.map((client) => client.end().catch(() => undefined)))
-  }
+/** Verifies while the sources are written; only after every copy has been caught up with. @throws RESHARD_VERIFY_WAITS */
+export function verifyLive(options: LiveVerifyOptions): Promise<VerifyReport> {
+  return new Verification(options, options.plan, () => snapshotsLive(options)).run()
 }
 
-/** Compares two databases that nobody writes. */
+/** Compares two databases that nobody writes. @throws RESHARD_VERIFY_ENCODING */
 export async function verifyQuiet(options: VerifyOptions): Promise<VerifyReport> {
-  const { source, target, clock } = options
-  const startedMs = clock.monotonicMs()
-  const opened: HostClient[] = []
-  try {
-    const sources = await snapshotsOf(source, opened)
-    const targets = await snapshotsOf(target, opened)
-    const tables = await readSourceTables(sources[0] as HostClient)
-    const plan = planMove(source, target, tables)
-    const compared = await compareAll(plan, { sources, targets }, options)
-    return report(compared, [], clock.monotonicMs() - startedMs)
-  } finally {
-    await Promise.all(opened.map((client) => client.end().catch(() => undefined)))
+  const { source, target } = options
+  const [here, there] = await Promise.all([readTables(source), readTables(target)])
+  if (here.encoding !== there.encoding) {
+    const encodings = { from: here.encoding, to: there.encoding }
+    throw engineError('RESHARD_VERIFY_ENCODING', encodings)
+  }
+  const unlike = unlikeTables(here.tables, there.tables)
+  const names = new Set(unlike.map((table) => table.name))
+  const comparable = here.tables.filter((table) => !names.has(tableLabel(table)))
+  const plan = planMove(source, target, comparable)
+  const verification = new Verification(options, plan, () => snapshotsNow(options))
+  for (const table of unlike) await options.onTable?.(table)
+  const report = await verification.run()
+  return {
+    ...report,
+    tables: [...report.tables, ...unlike],
+    same: report.same && unlike.length === 0,
   }
 }
 
-function report(
-  tables: readonly TableComparison[],
-  sourceLsns: readonly string[],
-  elapsedMs: number,
-): VerifyReport {
-  const same = tables.every((table) => table.same)
-  return { tables, sourceLsns, same, elapsedMs: Math.round(elapsedMs) }
-}
-
-async function compareAll(
-  plan: MovePlan,
-  snapshots: { sources: HostClient[]; targets: HostClient[] },
-  options: VerifyOptions,
-): Promise<TableComparison[]> {
-  const compared: TableComparison[] = []
-  for (const table of plan.tables) {
-    const comparison = await compareTable(table, plan, snapshots)
-    compared.push(comparison)
-    await options.onTable?.(comparison)
-  }
-  return compared
-}
-
-/** A repeatable-read transaction on each shard, its snapshot taken. */
-async function snapshotsOf(side: ReshardSide, opened: HostClient[]): Promise<HostClient[]> {
-  return Promise.all(
-    side.shards.map(async (target) => {
-      const client = await openShard(target)
-      opened.push(client)
-      await adminQuery(client, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
-      await adminQuery(client, 'SELECT 1')
-      return client
-    }),
-  )
-}
-
-async function snapshotBoth(
-  options: LiveVerifyOptions,
-  opened: HostClient[],
-): Promise<{ sources: HostClient[]; targets: HostClient[]; lsns: Lsn[] }> {
-  const { source, target, followers } = options
-  for (let attempt = 1; ; attempt++) {
-    await Promise.all(followers.map((follower) => follower.hold()))
-    const slots: SnapshotSlot[] = []
-    try {
-      await makeSlots(options, attempt, slots)
-      // Something must come after the position, so that the streams show they are past it.
-      await nudge(source)
-      await Promise.all(
-        followers.map((follower, shard) =>
-          follower.holdAt((slots[shard] as SnapshotSlot).consistentLsn),
-        ),
+async function readTables(
+  side: ReshardSide,
+): Promise<{ tables: readonly SourceTable[]; encoding: string }> {
+  const [first] = await onEachShard(
+    { ...side, shards: side.shards.slice(0, 1) },
+    async (client) => {
+      const [row] = await adminQuery(
+        client,
+        `SELECT current_setting('server_encoding') AS encoding`,
       )
-      const targets = await snapshotsOf(target, opened)
-      const sources = await Promise.all(
-        source.shards.map(async (_, shard) => importSnapshot(options, shard, slots, opened)),
-      )
-      return { sources, targets, lsns: slots.map((slot) => slot.consistentLsn) }
-    } catch (error) {
-      const isLate = isEngineError(error) && error.code === 'REPLICATION_SLOT_WAITS'
-      if (!isLate) throw error
-      if (attempt >= ATTEMPTS) throw await tooLate(options, error)
-    } finally {
-      for (const follower of followers) follower.release()
-      await Promise.all(slots.map((slot) => slot.release().catch(() => undefined)))
-    }
-    // The long transaction gets time to end while the applier works.
-    await options.clock.sleep(options.holdMs)
-  }
-}
-
-async function makeSlots(
-  options: LiveVerifyOptions,
-  attempt: number,
-  slots: SnapshotSlot[],
-): Promise<void> {
-  const made = await Promise.allSettled(
-    options.source.shards.map(async (source, shard) => {
-      slots[shard] = await createSnapshotSlot(source, {
-        name: `pgshard_${options.run}_v${attempt}_${shard}`,
-        temporary: true,
-        timeoutMs: options.holdMs,
-        clock: options.clock,
-      })
-    }),
-  )
-  for (const end of made) if (end.status === 'rejected') throw end.reason
-}
-
-async function importSnapshot(
-  options: LiveVerifyOptions,
-  shard: number,
-  slots: readonly SnapshotSlot[],
-  opened: HostClient[],
-): Promise<HostClient> {
-  const client = await openShard(options.source.shards[shard] as never)
-  opened.push(client)
-  const name = quoteLiteral((slots[shard] as SnapshotSlot).snapshotName)
-  await adminQuery(client, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
-  await adminQuery(client, `SET TRANSACTION SNAPSHOT ${name}`)
-  return client
-}
-
-async function tooLate(options: LiveVerifyOptions, cause: unknown): Promise<Error> {
-  const oldest = await Promise.all(
-    options.source.shards.map((target) =>
-      withShard(target, async (client) => {
-        const [row] = await adminQuery(
-          client,
-          `SELECT pid || ' of ' || coalesce(usename, '?') || ' since ' || xact_start AS who
-             FROM pg_stat_activity WHERE xact_start IS NOT NULL AND pid <> pg_backend_pid()
-            ORDER BY xact_start LIMIT 1`,
-        )
-        return row?.['who'] ? `${placeOf(target)} pid ${row['who']}` : undefined
-      }),
-    ),
-  )
-  return engineError(
-    'RESHARD_VERIFY_WAITS',
-    {
-      server: options.source.name,
-      waitedMs: options.holdMs,
-      attempts: ATTEMPTS,
-      oldest: oldest.find((who) => who !== undefined) ?? 'none is open now',
+      const tables = await readSourceTables(client)
+      // A partition is compared with its parent, and other servers' tables are not ours to read.
+      const own = tables.filter((table) => !table.isPartition && table.kind !== 'f')
+      return { tables: own, encoding: row?.['encoding'] ?? '' }
     },
-    { cause },
   )
+  return first as { tables: readonly SourceTable[]; encoding: string }
 }
 
-/** One table's differences in words, keys named. */
-export function describeDifference(table: TableComparison): string {
-  const keys = table.keys.map(({ key, what }) => `  ${key} ${what}`)
-  const misplaced =
-    table.misplaced > 0
-      ? [`  ${table.misplaced} rows stand on a shard where they do not belong`]
-      : []
-  const head = `${table.name}: ${table.sourceRows} rows on the source, ${table.targetRows} on the target`
-  return [head, ...keys, ...misplaced].join('\n')
+/** Tables that stand on one side only, or with other columns. */
+function unlikeTables(
+  here: readonly SourceTable[],
+  there: readonly SourceTable[],
+): TableComparison[] {
+  const others = new Map(there.map((table) => [tableLabel(table), table]))
+  const unlike = (table: SourceTable, reason: string): TableComparison => ({
+    name: tableLabel(table),
+    sourceRows: 0,
+    targetRows: 0,
+    unequalBuckets: 0,
+    keys: [],
+    misplaced: 0,
+    same: false,
+    reason,
+  })
+  const columns = (table: SourceTable): string =>
+    table.columns
+      .map((column) => JSON.stringify(column.name))
+      .sort()
+      .join()
+  const found = here.flatMap((table) => {
+    const twin = others.get(tableLabel(table))
+    others.delete(tableLabel(table))
+    if (!twin) return [unlike(table, 'is not on the target')]
+    return columns(twin) === columns(table)
+      ? []
+      : [unlike(table, 'has other columns on the target')]
+  })
+  return [...found, ...[...others.values()].map((table) => unlike(table, 'is not on the source'))]
+}
+
+interface Part {
+  readonly table: MoveTable
+  readonly part: number
+  readonly of: number
+  readonly range: BucketRange
+}
+
+class Verification {
+  readonly #options: VerifyOptions
+  readonly #plan: MovePlan
+  readonly #snapshots: () => Promise<BothSides>
+  readonly #store: VerifyStore
+  readonly #startedMs: number
+  /** Table → comparisons of its parts. */
+  readonly #found = new Map<string, TableComparison[]>()
+  readonly #slices: { tables: string[]; lsns: readonly string[] }[] = []
+
+  constructor(options: VerifyOptions, plan: MovePlan, snapshots: () => Promise<BothSides>) {
+    this.#options = options
+    this.#plan = plan
+    this.#snapshots = snapshots
+    this.#store = options.store ?? noStore
+    this.#startedMs = options.clock.monotonicMs()
+  }
+
+  async run(): Promise<VerifyReport> {
+    const waiting = await this.#waitingParts()
+    while (waiting.length > 0) await this.#slice(waiting)
+    const tables = this.#plan.tables.map((table) =>
+      addComparisons(this.#found.get(tableLabel(table)) as TableComparison[]),
+    )
+    await this.#store.clear()
+    return {
+      tables,
+      sourceLsns: this.#slices.at(-1)?.lsns ?? [],
+      slices: this.#slices,
+      same: tables.every((table) => table.same),
+      elapsedMs: Math.round(this.#options.clock.monotonicMs() - this.#startedMs),
+    }
+  }
+
+  /** All parts but those that an earlier attempt has found equal. */
+  async #waitingParts(): Promise<Part[]> {
+    const done = new Map<string, VerifiedPart>()
+    const id = (name: string, part: number, of: number) => `${part}/${of} ${name}`
+    for (const one of await this.#store.read()) {
+      done.set(id(one.comparison.name, one.part, one.of), one)
+    }
+    const waiting: Part[] = []
+    for (const part of this.#plan.tables.flatMap((table) => this.#partsOf(table))) {
+      const earlier = done.get(id(tableLabel(part.table), part.part, part.of))
+      if (earlier) await this.#take(part, earlier.comparison)
+      else waiting.push(part)
+    }
+    return waiting
+  }
+
+  #partsOf(table: MoveTable): Part[] {
+    const shards = table.sourceShards.length
+    const buckets = bucketCountFor(table.rowEstimate * shards)
+    const wanted = Math.ceil((table.bytes * shards) / (this.#options.partBytes ?? PART_BYTES))
+    const of = Math.min(Math.max(wanted, 1), buckets)
+    const edge = (part: number): number => Math.floor((buckets * part) / of)
+    return Array.from({ length: of }, (_, part) => ({
+      table,
+      part,
+      of,
+      range: { from: edge(part), to: edge(part + 1), of: buckets },
+    }))
+  }
+
+  /** Compares from the front of `waiting` in one pair of snapshots, until these are old. */
+  async #slice(waiting: Part[]): Promise<void> {
+    const { clock, signal, sliceMs = SLICE_MS } = this.#options
+    const both = await this.#snapshots()
+    const takenMs = clock.monotonicMs()
+    const slice = { tables: [] as string[], lsns: both.lsns }
+    this.#slices.push(slice)
+    const aborted = () => void both.close()
+    signal?.addEventListener('abort', aborted, { once: true })
+    try {
+      do {
+        if (signal?.aborted) throw engineError('INTERRUPTED', { what: 'reshard verify' })
+        const part = waiting[0] as Part
+        this.#options.onPart?.(tableLabel(part.table), part.part, part.of)
+        const comparison = await compareTable(part.table, this.#plan, both, part.range)
+        waiting.shift()
+        if (slice.tables.at(-1) !== comparison.name) slice.tables.push(comparison.name)
+        const { part: number, of } = part
+        if (comparison.same) await this.#store.add({ part: number, of, comparison })
+        await this.#take(part, comparison)
+      } while (waiting.length > 0 && clock.monotonicMs() - takenMs < sliceMs)
+    } catch (error) {
+      if (signal?.aborted) throw engineError('INTERRUPTED', { what: 'reshard verify' })
+      throw error
+    } finally {
+      signal?.removeEventListener('abort', aborted)
+      await both.close()
+    }
+  }
+
+  async #take(part: Part, comparison: TableComparison): Promise<void> {
+    const parts = this.#found.get(comparison.name) ?? []
+    parts.push(comparison)
+    this.#found.set(comparison.name, parts)
+    if (parts.length === part.of) await this.#options.onTable?.(addComparisons(parts))
+  }
 }
