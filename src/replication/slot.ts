@@ -48,14 +48,20 @@ export async function createSnapshotSlot(
     `CREATE_REPLICATION_SLOT ${quoted(options.name)}${word} LOGICAL pgoutput (SNAPSHOT 'export')`,
   )
   const timeUp = new AbortController()
+  let isGivenUp = false
   try {
     const late = options.clock.sleep(options.timeoutMs, timeUp.signal).then(async () => {
       if (timeUp.signal.aborted) return undefined
+      isGivenUp = true
       const where = { slot: options.name, server: place(target), waitedMs: options.timeoutMs }
       const detail = await giveUp(target, backendOf(client))
       throw engineError('REPLICATION_SLOT_WAITS', where, detail === undefined ? {} : { detail })
     })
-    const { rows } = (await Promise.race([made, late])) as { rows: Record<string, string>[] }
+    const ready = made.catch((error: unknown) => {
+      if (isGivenUp) return late // it failed because we ended it
+      throw error
+    })
+    const { rows } = (await Promise.race([ready, late])) as { rows: Record<string, string>[] }
     const row = rows[0] as Record<string, string>
     return {
       name: options.name,
