@@ -28,8 +28,22 @@ export interface TwoPhasePart {
   readonly cannotPrepare?: boolean
 }
 
-/** The points between which a process may die; for tests. */
-export type TwoPhaseStep = 'begun' | 'readied' | 'prepared' | 'decided' | 'committed'
+/**
+ * The points at which a process may die, in order; `preparing` and `committing`: the first of several shards has answered;
+ * `deciding`: the decision was sent and not answered. A test kills `serve` at each of them.
+ */
+export const TWO_PHASE_STEPS = [
+  'begun',
+  'readied',
+  'preparing',
+  'prepared',
+  'deciding',
+  'decided',
+  'committing',
+  'committed',
+  'forgotten',
+] as const
+export type TwoPhaseStep = (typeof TWO_PHASE_STEPS)[number]
 
 export interface TwoPhaseCommit {
   readonly identity: TwoPhaseIdentity
@@ -130,23 +144,34 @@ function plan(ordered: readonly TwoPhasePart[], identity: TwoPhaseIdentity): Dec
 }
 
 async function prepareOthers(decision: Decision, commit: TwoPhaseCommit): Promise<void> {
+  const first = onceAt('preparing', commit)
   const ends = await Promise.allSettled(
-    decision.others.map(({ part, gid }) => prepare(part.server, gid)),
+    decision.others.map(({ part, gid }) => prepare(part.server, gid).then(first)),
   )
   const refused = ends.flatMap((end, i) =>
     end.status === 'rejected'
       ? [{ reason: end.reason as unknown, shard: decision.others[i]?.part.shard ?? 0 }]
       : [],
   )
-  const first = refused[0]
-  if (!first) return
+  const [refusal] = refused
+  if (!refusal) return
   await undo(decision, commit)
-  if (refusalState(first.reason) !== '0A000') throw explain(first.reason)
+  if (refusalState(refusal.reason) !== '0A000') throw explain(refusal.reason)
   throw engineError(
     'TWO_PHASE_UNPREPARABLE',
-    { shard: first.shard, reason: toEngineError(first.reason).message },
-    { cause: first.reason },
+    { shard: refusal.shard, reason: toEngineError(refusal.reason).message },
+    { cause: refusal.reason },
   )
+}
+
+/** Tells of the step the first time that it is called. */
+function onceAt(step: TwoPhaseStep, { onStep }: TwoPhaseCommit): () => Promise<void> | void {
+  let told = onStep === undefined
+  return () => {
+    if (told) return
+    told = true
+    return onStep?.(step)
+  }
 }
 
 /** A transaction that has failed answers PREPARE TRANSACTION with ROLLBACK, not with an error. */
@@ -160,9 +185,11 @@ async function prepare(server: TwoPhaseServer, gid: string): Promise<void> {
 async function decide(decision: Decision, commit: TwoPhaseCommit): Promise<void> {
   const { deciding, secret, otherIds } = decision
   try {
-    const results = await deciding.server.query(
+    const answer = deciding.server.query(
       `SELECT pgshard.decide(${secret}, '{${otherIds.join(',')}}'); COMMIT`,
     )
+    if (commit.onStep) await Promise.all([answer, commit.onStep('deciding')])
+    const results = await answer
     if (results.at(-1)?.tag === 'COMMIT') return
   } catch (error) {
     // An ERROR leaves the transaction undone; anything else may have come after the commit.
@@ -205,8 +232,13 @@ async function wasCommitted(
 /** The second phase; gives the shards that could not be reached in time. */
 async function finish(decision: Decision, commit: TwoPhaseCommit): Promise<ShardId[]> {
   const until = commit.clock.monotonicMs() + commit.waitMs
+  const first = onceAt('committing', commit)
   const done = await Promise.all(
-    decision.others.map(({ part, gid }) => commitPrepared(part, gid, commit, until)),
+    decision.others.map(async ({ part, gid }) => {
+      const isDone = await commitPrepared(part, gid, commit, until)
+      if (isDone) await first()
+      return isDone
+    }),
   )
   return decision.others.flatMap(({ part }, i) => (done[i] ? [] : [part.shard]))
 }
@@ -278,4 +310,5 @@ function explain(error: unknown): Error {
 async function forget(decision: Decision, commit: TwoPhaseCommit): Promise<void> {
   const sql = `SELECT pgshard.forget(${decision.secret})`
   await commit.withServer(decision.deciding.shard, (server) => server.query(sql)).catch(() => [])
+  await commit.onStep?.('forgotten')
 }

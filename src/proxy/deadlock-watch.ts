@@ -15,6 +15,7 @@ import {
 import type { OpenServer } from '../pool/definition.js'
 import type { UserPools } from '../pool/user-pools.js'
 import type { ServerConnection } from '../server/server-connection.js'
+import { openPastPool } from './ask-primary.js'
 
 export interface DeadlockWatchOptions {
   readonly openServer: OpenServer
@@ -114,7 +115,8 @@ export class DeadlockWatch {
     }
     const shards = await Promise.all(
       [...pids].map(async ([shard, known]) => {
-        const server = servers.get(shard) ?? (await this.#open(pools, shard))
+        const server =
+          servers.get(shard) ?? (await openPastPool(pools, shard, this.#options.openServer))
         servers.set(shard, server)
         return waitsOn(server, shard, known)
       }),
@@ -135,14 +137,6 @@ export class DeadlockWatch {
       const holders = lent.flatMap((owner) => (owner && owners.get(owner)) ?? [])
       const isFull = standings.every(({ hasFree }) => !hasFree) && holders.length === lent.length
       return isFull ? [{ party, shard, holders }] : []
-    })
-  }
-
-  #open(pools: UserPools, shard: number): Promise<ServerConnection> {
-    const primary = (pools.shards[shard] ?? []).find(({ role }) => role === 'primary')
-    if (!primary) throw new Error(`shard ${shard} has no primary now`)
-    return this.#options.openServer(primary.host.target, {
-      timeoutMs: primary.definition.connect.timeoutMs,
     })
   }
 }

@@ -11,7 +11,7 @@ import type { LoadedConfig, LoadOptions } from '../config/loaded-config.js'
 import { engineError } from '../errors/engine-error.js'
 import { watchCore } from './core-watch.js'
 import type { ServingProxy } from './proxy.js'
-import { startServing } from './start-serving.js'
+import { type ServingOptions, startServing } from './start-serving.js'
 
 export interface ServeOptions {
   readonly load: LoadOptions
@@ -25,6 +25,7 @@ export interface ServeOptions {
   readonly trace?: (line: string) => void
   /** The line `listening on HOST:PORT`. */
   readonly announce: (line: string) => void
+  readonly onTwoPhaseStep?: NonNullable<ServingOptions['onTwoPhaseStep']>
 }
 
 /** @throws CONFIG_INVALID, NET_LISTEN_FAILED, PROXY_* */
@@ -32,7 +33,7 @@ export async function serve(
   options: ServeOptions,
   config = loadConfig(options.load),
 ): Promise<number> {
-  const { load, version, host, port, trace } = options
+  const { load, version, host, port, trace, onTwoPhaseStep } = options
   const log = openProxyLog(options, config)
   const proxy = await startServing({
     config: { newest: config },
@@ -42,6 +43,7 @@ export async function serve(
     ...(host === undefined ? {} : { host }),
     ...(port === undefined ? {} : { port }),
     ...(trace === undefined ? {} : { trace }),
+    ...(onTwoPhaseStep === undefined ? {} : { onTwoPhaseStep }),
   })
   const signals = listenToSignals(proxy, log)
   try {

@@ -11,7 +11,7 @@ import { acceptClient } from '../session/accept-client.js'
 import type { Fleet } from './fleet.js'
 import { keepAliveOf } from './open-listeners.js'
 import { pluginSurroundings } from './plugin-surroundings.js'
-import { type ServingProxy, startProxy } from './proxy.js'
+import { type ProxyOptions, type ServingProxy, startProxy } from './proxy.js'
 import { traceClients } from './trace-clients.js'
 
 /** The configuration that was read last, which may not be in force yet. */
@@ -32,6 +32,7 @@ export interface ServingOptions {
   readonly trace?: (line: string) => void
   /** Present in a worker. */
   readonly fleet?: Fleet
+  readonly onTwoPhaseStep?: NonNullable<ProxyOptions['onTwoPhaseStep']>
 }
 
 /** @throws NET_LISTEN_FAILED, PROXY_* */

@@ -6,7 +6,7 @@ import type { TransactionView } from '../admin/proxy-view.js'
 import type { Clock, Timer } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import { toEngineError } from '../errors/engine-error.js'
-import { commitTwoPhase, type TwoPhasePart } from '../executor/two-phase.js'
+import { commitTwoPhase, type TwoPhasePart, type TwoPhaseStep } from '../executor/two-phase.js'
 import {
   readTwoPhaseIdentity,
   type TwoPhaseIdentity,
@@ -19,12 +19,16 @@ import {
 } from '../executor/two-phase-recovery.js'
 import type { OpenServer } from '../pool/definition.js'
 import type { Pools } from '../pool/pool-map.js'
+import type { ServerCheckout } from '../pool/shard-pools.js'
 import type { UserPools } from '../pool/user-pools.js'
 import { Settings, settingsDifference } from '../server/settings.js'
-import { openPastPause } from './ask-primary.js'
+import { isPaused, openPastPool } from './ask-primary.js'
 
 /** After a "no", the shards are asked again no sooner: `pgshard setup` may have been run meanwhile. */
 const ASK_AGAIN_MS = 5000
+
+/** For a server of a pool that has none free. */
+const PATIENCE_MS = 500
 
 interface Standing {
   readonly identity?: TwoPhaseIdentity
@@ -39,6 +43,8 @@ export interface TwoPhaseCommitsOptions {
   readonly clock: Clock
   readonly log: Log
   readonly waitMs: () => number
+  /** Told of each step of each commit; for tests that end the process there. */
+  readonly onStep?: ((step: TwoPhaseStep) => void) | undefined
 }
 
 export class TwoPhaseCommits {
@@ -46,6 +52,7 @@ export class TwoPhaseCommits {
   readonly #clock: Clock
   readonly #log: Log
   readonly #waitMs: () => number
+  readonly #onStep: TwoPhaseCommitsOptions['onStep']
   readonly #withServer: (user: UserPools) => WithServer
   #standings = new WeakMap<UserPools, Standing>()
   #left = new WeakMap<UserPools, RecoveryReport['left']>()
@@ -56,7 +63,8 @@ export class TwoPhaseCommits {
     this.#clock = options.clock
     this.#log = options.log
     this.#waitMs = options.waitMs
-    this.#withServer = (user) => withServerOf(user, options.openServer)
+    this.#onStep = options.onStep
+    this.#withServer = (user) => withServerOf(user, options)
   }
 
   /** Whether transactions of this user may write on several shards; asks again in the background after a "no". */
@@ -117,6 +125,7 @@ export class TwoPhaseCommits {
       withServer: this.#withServer(user),
       clock: this.#clock,
       waitMs: this.#waitMs(),
+      ...(this.#onStep ? { onStep: this.#onStep } : {}),
     })
     return outcome.pending
   }
@@ -152,22 +161,22 @@ export class TwoPhaseCommits {
 }
 
 /**
- * A connection to a shard's primary without any client's settings: a pooled one, or one past PAUSE, which waits for the
- * very transaction that is being committed, and during which a RELOAD asks the shards.
+ * A connection to a shard's primary without any client's settings: a pooled one, or one past the pool. PAUSE waits for
+ * the very transaction that is being committed; and whoever has the servers of a small pool may wait for a lock that
+ * only the end of this transaction lets go.
  */
 const withServerOf =
-  (user: UserPools, openServer: OpenServer): WithServer =>
+  (user: UserPools, { openServer, clock }: TwoPhaseCommitsOptions): WithServer =>
   async (shard, work) => {
-    const own = await openPastPause(user, shard, openServer)
-    if (own) {
+    const checkout = await pooled(user, shard, clock)
+    if (!checkout) {
+      const own = await openPastPool(user, shard, openServer)
       try {
         return await work(own)
       } finally {
         own.close()
       }
     }
-    // Ahead of those that hold nothing: a commit under way waits for it.
-    const checkout = await user.checkout(shard, 'primary', { holdsServers: true })
     const server = checkout.resource
     try {
       const reset = settingsDifference(server.settings, Settings.none)
@@ -179,3 +188,22 @@ const withServerOf =
       else checkout.discard('not idle after a statement of two-phase commit')
     }
   }
+
+/** A server of the pool, ahead of those that hold nothing; undefined: none came within half a second. */
+async function pooled(
+  user: UserPools,
+  shard: number,
+  clock: Clock,
+): Promise<ServerCheckout | undefined> {
+  if (isPaused(user, shard)) return undefined
+  const patience = new AbortController()
+  const timer = clock.after(PATIENCE_MS, () => patience.abort())
+  try {
+    return await user.checkout(shard, 'primary', { holdsServers: true, signal: patience.signal })
+  } catch (error) {
+    if (patience.signal.aborted) return undefined
+    throw error
+  } finally {
+    timer.cancel()
+  }
+}

@@ -19,6 +19,8 @@ export interface CliOptions {
   input?: string | Buffer
   /** The program is killed after so long, and the run fails. */
   timeoutMs?: number
+  /** Another program of this repository than the one that users start. */
+  program?: string
 }
 
 export interface CliResult {
@@ -54,11 +56,15 @@ afterAll(async () => {
 export function startCli(args: readonly string[], options: CliOptions = {}): CliProgram {
   if (!existsSync(join(projectRoot, 'dist', 'commands')))
     throw new Error('dist/ is missing: run "npm run build" first')
-  const child = spawn(process.execPath, [join(projectRoot, 'bin/run.js'), ...args], {
-    cwd: options.cwd ?? projectRoot,
-    env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined, ...options.env },
-    stdio: 'pipe',
-  })
+  const child = spawn(
+    process.execPath,
+    [join(projectRoot, options.program ?? 'bin/run.js'), ...args],
+    {
+      cwd: options.cwd ?? projectRoot,
+      env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined, ...options.env },
+      stdio: 'pipe',
+    },
+  )
   const forget = noteProgram(inject('runDirectory'), child.pid!)
   let stdout = ''
   let stderr = ''
