@@ -4,7 +4,7 @@
  */
 import type pg from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
-import { engineError } from '../errors/engine-error.js'
+import { engineError, isEngineError } from '../errors/engine-error.js'
 import { clientWhere, destroySocket } from './connect.js'
 import { isServerError, serverFailure } from './server-error.js'
 
@@ -30,6 +30,7 @@ export async function copyOut(
   const { signal } = options
   const stream = copyTo(sql)
   let bytes = 0
+  let taking = false
   const lost = () => stream.destroy(new Error('connection terminated'))
   const aborted = () => stream.destroy(engineError('INTERRUPTED', { what: 'COPY' }))
   client.once('end', lost)
@@ -39,15 +40,16 @@ export async function copyOut(
     client.query(stream)
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       bytes += chunk.length
+      taking = true
       const pending = onChunk(chunk)
       if (pending !== undefined) await pending
+      taking = false
     }
     return { rows: stream.rowCount, bytes }
   } catch (error) {
     if (!isServerError(error)) destroySocket(client)
-    throw isServerError(error) || (error as Error).message === 'connection terminated'
-      ? serverFailure(error, clientWhere(client))
-      : error
+    // what the taker of the chunks throws is its own; all else is of the connection, in whichever words pg says it
+    throw taking || isEngineError(error) ? error : serverFailure(error, clientWhere(client))
   } finally {
     client.removeListener('end', lost)
     signal?.removeEventListener('abort', aborted)

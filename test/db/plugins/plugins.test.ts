@@ -59,7 +59,8 @@ describe('plugins of serve', () => {
             "export default definePlugin({ init() { throw new Error('no life') }, route() {} })",
           ),
         ),
-        entry('good', good, `config = "${notes}"`),
+        // 50 ms, the default, may pass on a loaded machine; then the statement goes its own way
+        entry('good', good, `config = "${notes}"\ntimeout = 10000`),
         entry(
           'bad',
           plugin("export default definePlugin({ route() { throw new Error('bad day') } })"),

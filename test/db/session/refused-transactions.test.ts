@@ -12,9 +12,9 @@ describe('transactions that the proxy has failed', () => {
     const { host, port } = postgres().servers[0]!
     served = await startServe({
       shards: [{ host, port, database: postgres().database }],
-      general: ['default_pool_size = 1', 'checkout_timeout = 200'],
+      general: ['default_pool_size = 1', 'checkout_timeout = 1000'],
     })
-    await served.query('create table item (id int)')
+    await postgres().query('create table item (id int)')
   })
 
   const ways = {
