@@ -1,7 +1,8 @@
 /** `pgshard reshard plan`: what a move would do and what stands in its way; writes nothing. */
+import { Flags } from '@oclif/core'
 import { BaseCommand } from '../../src/cli/base-command.js'
 import { configOptions } from '../../src/cli/flags.js'
-import { formatBytes, renderTable } from '../../src/cli/render.js'
+import { formatBytes, formatDuration, renderTable } from '../../src/cli/render.js'
 import { moveFlags } from '../../src/cli/reshard-flags.js'
 import type { MoveOutline } from '../../src/reshard/outline.js'
 
@@ -12,13 +13,22 @@ export default class ReshardPlan extends BaseCommand {
   static override examples = [
     '<%= config.bin %> reshard plan --config pgdog.toml --from shop --to shop_new',
   ]
-  static override flags = moveFlags
+  static override flags = {
+    ...moveFlags,
+    jobs: Flags.integer({
+      description: 'readers of each source shard, as for reshard run',
+      default: 2,
+      min: 1,
+      max: 64,
+    }),
+  }
 
   async run(): Promise<MoveOutline> {
     const { flags } = await this.parse(ReshardPlan)
     const { loadConfig } = await import('../../src/config/load-config.js')
     const { outlineMove } = await import('../../src/reshard/outline.js')
-    const outline = await outlineMove(loadConfig(configOptions(flags)), flags.from, flags.to)
+    const config = loadConfig(configOptions(flags))
+    const outline = await outlineMove(config, flags.from, flags.to, flags.jobs)
     const rows = outline.tables.map((table) => [
       table.name,
       table.from,
@@ -30,6 +40,7 @@ export default class ReshardPlan extends BaseCommand {
       `${outline.source_shards} → ${outline.target_shards} shards, rows travel in ${outline.format}`,
     )
     this.log(renderTable(['table', 'now', 'then', 'rows (estimate)', 'bytes'], rows))
+    this.log(estimateLine(outline.estimate))
     for (const { severity, where, what, mend } of outline.problems) {
       this.log(`${severity}: ${where}: ${what}\n    mend: ${mend}`)
     }
@@ -37,4 +48,17 @@ export default class ReshardPlan extends BaseCommand {
     if (!outline.ready) process.exitCode = 5
     return outline
   }
+}
+
+function estimateLine(estimate: MoveOutline['estimate']): string {
+  const parts = [
+    `about ${formatBytes(estimate.bytes)} to read`,
+    `${formatBytes(estimate.bytes_per_target)} needed on each target`,
+    `copy ${formatDuration(estimate.copy_s * 1000)}`,
+    `verify ${formatDuration(estimate.verify_s * 1000)}`,
+  ]
+  const kept = estimate.wal_bytes
+  return [...parts, ...(kept === null ? [] : [`${formatBytes(kept)} of WAL kept meanwhile`])].join(
+    ', ',
+  )
 }

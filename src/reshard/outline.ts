@@ -17,6 +17,15 @@ export interface MoveOutline {
     readonly estimated_rows: number
     readonly bytes: number
   }[]
+  /** Rough: at 40 MB/s a source shard to copy and 60 MB/s to verify. */
+  readonly estimate: {
+    readonly bytes: number
+    readonly bytes_per_target: number
+    readonly copy_s: number
+    readonly verify_s: number
+    /** What the busiest source is likely to keep until the targets have caught up; null when its rate is not known. */
+    readonly wal_bytes: number | null
+  }
   readonly problems: readonly Problem[]
   readonly ready: boolean
 }
@@ -30,8 +39,10 @@ export async function outlineMove(
   config: MoveConfig,
   from: string,
   to: string,
+  jobs = 2,
 ): Promise<MoveOutline> {
-  const found = await preflight(sideOf(config, from), sideOf(config, to))
+  const found = await preflight(sideOf(config, from), sideOf(config, to), { jobs })
+  const { estimate } = found
   const shards = (place: Standing): number =>
     place.kind === 'sharded' ? found.plan.sourceCount : 1
   return {
@@ -47,6 +58,13 @@ export async function outlineMove(
       estimated_rows: table.rowEstimate * shards(table.from),
       bytes: table.bytes * shards(table.from),
     })),
+    estimate: {
+      bytes: estimate.bytes,
+      bytes_per_target: estimate.bytesPerTarget,
+      copy_s: estimate.copySeconds,
+      verify_s: estimate.verifySeconds,
+      wal_bytes: estimate.walBytes ?? null,
+    },
     problems: found.problems,
     ready: !found.problems.some((problem) => problem.severity === 'error'),
   }

@@ -1,23 +1,26 @@
 /** Everything that would stop a move, found at once and before anything is written. Reads only. */
-import { engineError } from '../../errors/engine-error.js'
+import { type Clock, systemClock } from '../../base/clock.js'
+import { engineError, toEngineError } from '../../errors/engine-error.js'
 import { adminQuery } from '../../pg/admin-query.js'
 import type { HostClient } from '../../pg/host-client.js'
-import { type MovePlan, type MoveTable, planMove, tableLabel } from '../move-table.js'
-import { onEachShard, placeOf, type ReshardSide } from '../side.js'
+import { type MovePlan, planMove, tableLabel } from '../move-table.js'
+import { placeOf, type ReshardSide, withShard } from '../side.js'
 import { qualifiedName } from '../sql-names.js'
-import { addSums, readBucketSums, unequalBuckets } from '../verify/row-hash.js'
+import { error, type Problem, warning } from './problem.js'
+import { checkReferenceTables } from './reference-checks.js'
+import { checkRoom, estimateMove, type MoveEstimate } from './room.js'
+import { checkSource, checkTarget, type ServerUse } from './server-checks.js'
+import { readServerFacts, type ServerFacts } from './server-facts.js'
+import { readSourceTables, type SourceTable } from './source-table.js'
 import {
+  checkAccess,
   checkForeignKey,
   checkIdentity,
   checkKeys,
   checkKind,
   checkSameTables,
-  checkSource,
-  checkTarget,
-  type Problem,
-} from './preflight-checks.js'
-import { readServerFacts, type ServerFacts } from './server-facts.js'
-import { readSourceTables, type SourceTable } from './source-table.js'
+  isWidened,
+} from './table-checks.js'
 
 export type { Problem }
 
@@ -32,11 +35,19 @@ export interface Preflight {
   readonly targetVersion: number
   /** Rows and COPY may travel in binary. */
   readonly binary: boolean
+  readonly estimate: MoveEstimate
+}
+
+export interface PreflightOptions {
+  readonly clock?: Clock
+  /** Readers a source shard. */
+  readonly jobs?: number
 }
 
 interface Read {
   readonly facts: ServerFacts
   readonly tables: readonly SourceTable[]
+  readonly indexBytes: number
 }
 
 interface TargetRead extends Read {
@@ -44,10 +55,19 @@ interface TargetRead extends Read {
   readonly filled: readonly string[]
 }
 
-const read = async (client: HostClient): Promise<Read> => ({
-  facts: await readServerFacts(client),
-  tables: await readSourceTables(client),
-})
+/** Connections a source shard besides its readers: journal, stream, slots, verify, fence. */
+const CONNECTIONS = 8
+
+async function read(client: HostClient): Promise<Read> {
+  const facts = await readServerFacts(client)
+  const tables = await readSourceTables(client)
+  const [row] = await adminQuery(
+    client,
+    'SELECT coalesce(sum(pg_indexes_size(oid)), 0)::text AS bytes FROM unnest($1::oid[]) oid',
+    [`{${tables.filter((table) => table.kind !== 'f').map((table) => table.oid)}}`],
+  )
+  return { facts, tables, indexBytes: Number(row?.['bytes'] ?? 0) }
+}
 
 async function readTarget(client: HostClient): Promise<TargetRead> {
   const found = await read(client)
@@ -63,78 +83,179 @@ async function readTarget(client: HostClient): Promise<TargetRead> {
   return { ...found, filled }
 }
 
-/** Looks at both sides. Rejects only when a server cannot be reached. */
-export async function preflight(source: ReshardSide, target: ReshardSide): Promise<Preflight> {
-  const [sources, targets] = await Promise.all([
-    onEachShard(source, read),
-    onEachShard(target, readTarget),
-  ])
-  const first = sources[0] as Read
-  const plan = planMove(source, target, first.tables)
+/** Looks at both sides. A server that cannot be reached is a problem among the others. */
+export async function preflight(
+  source: ReshardSide,
+  target: ReshardSide,
+  options: PreflightOptions = {},
+): Promise<Preflight> {
   const problems: Problem[] = [...checkSides(source, target)]
-  if (first.tables.length === 0) {
-    problems.push({
-      severity: 'error',
-      where: `database "${source.name}"`,
-      what: 'has no table to move',
-      mend: 'name the other database with --from, or switch the two in the configuration by hand',
-    })
-  }
-  for (const [shard, { facts, tables }] of sources.entries()) {
-    const where = `source shard ${shard} (${placeOf(source.shards[shard] as never)})`
-    const server = serverOf(source, shard)
-    const shardsHere = source.shards.filter((_, other) => serverOf(source, other) === server).length
-    problems.push(...checkSource(where, facts, shardsHere))
-    if (shard > 0) problems.push(...checkSameTables(where, first.tables, tables))
-  }
+  const [sources, targets] = await Promise.all([
+    readSide('source', source, read, problems),
+    readSide('target', target, readTarget, problems),
+  ])
+  const looked = new Look(source, target, options)
+  const first = sources.find((one) => one !== undefined)
+  problems.push(...looked.servers(sources, targets))
+  const plan = planMove(source, target, first?.tables ?? [])
+  if (!first) return summary({ plan, problems, sources: [], targets: [], hasTargetTables: false })
+  problems.push(...looked.tables(plan, first), ...looked.others(sources, first))
   const standing = targetTables(targets, first.tables, target)
-  problems.push(...standing.problems)
-  for (const [shard, { facts }] of targets.entries()) {
-    const where = `target shard ${shard} (${placeOf(target.shards[shard] as never)})`
-    problems.push(...checkTarget(where, facts, first.facts))
-  }
-  for (const [i, table] of plan.tables.entries()) {
-    const found = first.tables[i] as SourceTable
-    const kind = checkKind(found)
-    problems.push(...kind, ...(kind.length > 0 ? [] : checkIdentity(table, found)))
-    if (table.identity.length > 0) problems.push(...checkKeys(table, found, plan))
-  }
-  for (const key of first.facts.foreignKeys) problems.push(...checkForeignKey(key, plan))
-  if (standing.complete && !targets.every(({ facts }) => facts.mayUseReplicaRole)) {
-    problems.push({
-      severity: 'error',
-      where: `database "${target.name}"`,
-      what: 'has its tables already, and the user may not keep their triggers and foreign keys from firing',
-      mend: 'GRANT SET ON PARAMETER session_replication_role TO …, or DROP the tables and let the move make them',
-    })
-  }
+  problems.push(...standing.problems, ...looked.replicaRole(targets, standing.complete))
   const hasError = problems.some((problem) => problem.severity === 'error')
-  if (!hasError) problems.push(...(await checkReferenceTables(plan, source)))
-  return summary(plan, problems, sources, targets, standing.complete)
+  if (!hasError) {
+    problems.push(...(await checkReferenceTables(plan, source, options.clock ?? systemClock)))
+  }
+  const known = {
+    sources: sources.flatMap((one) => one ?? []),
+    targets: targets.flatMap((one) => one ?? []),
+  }
+  const found = summary({ plan, problems, ...known, hasTargetTables: standing.complete })
+  const facts = known.sources.map((one) => one.facts)
+  problems.push(...checkRoom((shard) => nameOf('source', source, shard), facts, found.estimate))
+  return found
 }
 
-const serverOf = (side: ReshardSide, shard: number): string =>
-  `${side.shards[shard]?.host}:${side.shards[shard]?.port}`
+const nameOf = (word: 'source' | 'target', side: ReshardSide, shard: number): string =>
+  `${word} shard ${shard} (${placeOf(side.shards[shard] as never)})`
 
-function summary(
-  plan: MovePlan,
-  problems: readonly Problem[],
-  sources: readonly Read[],
-  targets: readonly Read[],
-  hasTargetTables: boolean,
-): Preflight {
+/** What each shard says; undefined where it could not be asked, which is a problem. */
+function readSide<T>(
+  word: 'source' | 'target',
+  side: ReshardSide,
+  ask: (client: HostClient) => Promise<T>,
+  problems: Problem[],
+): Promise<(T | undefined)[]> {
+  return Promise.all(
+    side.shards.map(async (target, shard) => {
+      try {
+        return await withShard(target, ask)
+      } catch (failure) {
+        const { message } = toEngineError(failure)
+        const mend = `see host, port, user and password of database "${side.name}" in the configuration, and pg_hba.conf there`
+        problems.push(error(nameOf(word, side, shard), `cannot be looked at: ${message}`, mend))
+        return undefined
+      }
+    }),
+  )
+}
+
+/** The checks that need to know both sides. */
+class Look {
+  readonly #source: ReshardSide
+  readonly #target: ReshardSide
+  readonly #jobs: number
+
+  constructor(source: ReshardSide, target: ReshardSide, options: PreflightOptions) {
+    this.#source = source
+    this.#target = target
+    this.#jobs = options.jobs ?? 2
+  }
+
+  servers(
+    sources: readonly (Read | undefined)[],
+    targets: readonly (Read | undefined)[],
+  ): Problem[] {
+    const first = sources.find((one) => one !== undefined)?.facts
+    const ofSources = sources.flatMap((one, shard) =>
+      one
+        ? checkSource(nameOf('source', this.#source, shard), one.facts, this.#sourceUse(shard))
+        : [],
+    )
+    const ofTargets = targets.flatMap((one, shard) => {
+      const where = nameOf('target', this.#target, shard)
+      return one && first ? checkTarget(where, one.facts, first, this.#targetUse(shard)) : []
+    })
+    return [...ofSources, ...ofTargets]
+  }
+
+  #sourceUse(shard: number): ServerUse {
+    return { shardsHere: shardsOn(this.#source, shard), connections: this.#jobs + CONNECTIONS }
+  }
+
+  #targetUse(shard: number): ServerUse {
+    const readers = this.#source.shards.length * (this.#jobs + 1)
+    return { shardsHere: shardsOn(this.#target, shard), connections: readers + CONNECTIONS }
+  }
+
+  tables(plan: MovePlan, first: Read): Problem[] {
+    const problems: Problem[] = []
+    if (first.tables.length === 0) {
+      problems.push(
+        error(
+          `database "${this.#source.name}"`,
+          'has no table to move',
+          'name the other database with --from, or switch the two in the configuration by hand',
+        ),
+      )
+    }
+    for (const table of plan.tables) {
+      const found = first.tables.find((one) => tableLabel(one) === tableLabel(table)) as SourceTable
+      const kind = checkKind(found)
+      problems.push(...kind, ...(kind.length > 0 ? [] : checkIdentity(table, found)))
+      if (table.identity.length > 0) problems.push(...checkKeys(table, found, plan))
+    }
+    for (const key of first.facts.foreignKeys) problems.push(...checkForeignKey(key, plan))
+    return problems
+  }
+
+  /** Every source shard has the tables of the first, and lets us at them. */
+  others(sources: readonly (Read | undefined)[], first: Read): Problem[] {
+    return sources.flatMap((one, shard) => {
+      if (!one) return []
+      const where = nameOf('source', this.#source, shard)
+      const access = one.tables.flatMap((table) => checkAccess(where, table, one.facts.user))
+      return one === first
+        ? access
+        : [...access, ...checkSameTables(where, first.tables, one.tables)]
+    })
+  }
+
+  replicaRole(targets: readonly (Read | undefined)[], tablesStand: boolean): Problem[] {
+    if (targets.every((one) => one?.facts.mayUseReplicaRole !== false)) return []
+    const user = targets.find((one) => one)?.facts.user ?? '…'
+    const mend = `GRANT SET ON PARAMETER session_replication_role TO "${user}", as superuser`
+    const where = `database "${this.#target.name}"`
+    if (!tablesStand) {
+      const what = `user ${user} may not set session_replication_role: triggers and foreign keys are made in the locked moment of the cutover, which then takes longer`
+      return [warning(where, what, mend)]
+    }
+    const what =
+      'has its tables already, and the user may not keep their triggers and foreign keys from firing'
+    return [error(where, what, `${mend}; or DROP the tables and let the move make them`)]
+  }
+}
+
+function shardsOn(side: ReshardSide, shard: number): number {
+  const server = (at: number): string => `${side.shards[at]?.host}:${side.shards[at]?.port}`
+  return side.shards.filter((_, other) => server(other) === server(shard)).length
+}
+
+interface Found {
+  readonly plan: MovePlan
+  readonly problems: readonly Problem[]
+  readonly sources: readonly Read[]
+  readonly targets: readonly Read[]
+  readonly hasTargetTables: boolean
+}
+
+function summary({ plan, problems, sources, targets, hasTargetTables }: Found): Preflight {
   const versions = (reads: readonly Read[]): number[] => reads.map(({ facts }) => facts.version)
   const majors = new Set(
-    [...versions(sources), ...versions(targets)].map((v) => Math.floor(v / 10_000)),
+    [...versions(sources), ...versions(targets)].map((version) => Math.floor(version / 10_000)),
   )
+  const widened = hasTargetTables && isWidened(sources[0]?.tables ?? [], targets[0]?.tables ?? [])
+  const indexBytes = sources.reduce((sum, one) => sum + one.indexBytes, 0)
+  const facts = sources.map((one) => one.facts)
   return {
     plan,
     problems,
-    replicaRole: targets.every(({ facts }) => facts.mayUseReplicaRole),
+    replicaRole: targets.every((one) => one.facts.mayUseReplicaRole),
     hasTargetTables,
     sourceVersion: Math.min(...versions(sources)),
     targetVersion: Math.min(...versions(targets)),
-    binary: plan.isBinarySafe && majors.size === 1,
+    binary: plan.isBinarySafe && majors.size === 1 && !widened,
+    estimate: estimateMove(plan, facts, indexBytes),
   }
 }
 
@@ -152,24 +273,22 @@ export function refuseProblems(found: Preflight, from: string, to: string): void
 
 function checkSides(source: ReshardSide, target: ReshardSide): Problem[] {
   const here = new Set(source.shards.map(placeOf))
-  const problems: Problem[] = target.shards
+  const problems = target.shards
     .map(placeOf)
     .filter((place) => here.has(place))
-    .map((place) => ({
-      severity: 'error',
-      where: place,
-      what: 'is a shard of both databases',
-      mend: 'give the target servers or databases of its own',
-    }))
+    .map((place) =>
+      error(
+        place,
+        'is a shard of both databases',
+        'give the target servers or databases of its own',
+      ),
+    )
   const seen = new Set<string>()
   for (const place of target.shards.map(placeOf)) {
     if (seen.has(place)) {
-      problems.push({
-        severity: 'error',
-        where: place,
-        what: 'is two shards of the target',
-        mend: 'give each shard a database of its own',
-      })
+      problems.push(
+        error(place, 'is two shards of the target', 'give each shard a database of its own'),
+      )
     }
     seen.add(place)
   }
@@ -178,53 +297,27 @@ function checkSides(source: ReshardSide, target: ReshardSide): Problem[] {
 
 /** The targets are bare, or have the tables and no row in them. */
 function targetTables(
-  targets: readonly TargetRead[],
+  targets: readonly (TargetRead | undefined)[],
   wanted: readonly SourceTable[],
   target: ReshardSide,
 ): { problems: Problem[]; complete: boolean } {
   const isBare = targets.every(
-    ({ tables, facts }) => tables.length === 0 && facts.otherObjects === 0,
+    (one) => !one || (one.tables.length === 0 && one.facts.otherObjects === 0),
   )
   if (isBare) return { problems: [], complete: false }
-  const problems = targets.flatMap(({ tables, filled }, shard): Problem[] => {
-    const where = `target shard ${shard} (${placeOf(target.shards[shard] as never)})`
+  const problems = targets.flatMap((one, shard): Problem[] => {
+    if (!one) return []
+    const where = nameOf('target', target, shard)
     const mend =
       'DROP what is there (an unfinished run: pgshard reshard cleanup --drop-target), or make all tables, empty'
-    const rows = filled.map(
-      (label): Problem => ({
-        severity: 'error',
-        where,
-        what: `table ${label} holds rows`,
-        mend: `TRUNCATE ${label}, or: ${mend}`,
-      }),
+    const rows = one.filled.map((label) =>
+      error(where, `table ${label} holds rows`, `TRUNCATE ${label}, or: ${mend}`),
     )
-    const unlike = checkSameTables(where, wanted, tables).map((problem) => ({ ...problem, mend }))
+    const unlike = checkSameTables(where, wanted, one.tables, 'may be wider').map((problem) => ({
+      ...problem,
+      mend,
+    }))
     return [...unlike, ...rows]
   })
   return { problems, complete: problems.length === 0 }
-}
-
-/** A reference table is read from one source: the copies on the others must be equal to it. */
-async function checkReferenceTables(plan: MovePlan, source: ReshardSide): Promise<Problem[]> {
-  const tables = plan.tables.filter((table: MoveTable) => table.from.kind === 'reference')
-  if (tables.length === 0 || plan.sourceCount === 1) return []
-  const sums = await onEachShard(source, async (client) => {
-    const all = []
-    for (const table of tables) all.push(await readBucketSums(client, table))
-    return all
-  })
-  return tables.flatMap((table, i) =>
-    sums.slice(1).flatMap((mine, shard): Problem[] => {
-      const unequal = unequalBuckets(addSums([sums[0]?.[i] ?? new Map()]), mine[i] ?? new Map())
-      if (unequal.length === 0) return []
-      return [
-        {
-          severity: 'warning',
-          where: tableLabel(table),
-          what: `reference table differs between source shards 0 and ${shard + 1} (or was written just now); shard 0's rows are moved`,
-          mend: `compare it on both shards and mend shard 0's copy before the move`,
-        },
-      ]
-    }),
-  )
 }

@@ -4,17 +4,39 @@ import type { HostClient } from '../../pg/host-client.js'
 
 export interface ServerFacts {
   readonly version: number
+  readonly user: string
+  readonly database: string
+  /** Run by a provider who keeps superuser to himself. */
+  readonly isManaged: boolean
   readonly walLevel: string
+  readonly maxSlots: number
   readonly freeSlots: number
+  readonly maxSenders: number
   readonly freeSenders: number
+  readonly maxConnections: number
+  readonly freeConnections: number
+  readonly maxPreparedTransactions: number
+  /** -1: no bound. */
+  readonly maxSlotWalKeepMb: number
+  readonly idleSlotTimeoutS: number
+  /** WAL written by the server, on average since its statistics were reset; undefined before anything is known. */
+  readonly walBytesPerSec: number | undefined
+  readonly preparedTransactions: readonly { readonly gid: string; readonly seconds: number }[]
+  /** Writing transactions that are open, of this user or where we may see them. */
+  readonly oldTransactions: readonly OpenTransaction[]
+  readonly unreadableSequences: readonly string[]
+  readonly sequences: number
   readonly mayReplicate: boolean
   readonly mayCreate: boolean
   readonly isStandby: boolean
   readonly largeObjects: number
   readonly encoding: string
   readonly mayUseReplicaRole: boolean
-  readonly extensions: readonly string[]
-  readonly availableExtensions: readonly string[]
+  readonly extensions: readonly { readonly name: string; readonly version: string }[]
+  readonly availableExtensions: readonly {
+    readonly name: string
+    readonly versions: readonly string[]
+  }[]
   readonly roles: readonly string[]
   /** Owners and grantees of what a user made. */
   readonly usedRoles: readonly string[]
@@ -24,6 +46,12 @@ export interface ServerFacts {
   /** Tables that inherit without being partitions, and their parents. */
   readonly inheriting: readonly string[]
   readonly foreignKeys: readonly ForeignKey[]
+}
+
+export interface OpenTransaction {
+  readonly pid: number
+  readonly user: string
+  readonly seconds: number
 }
 
 export interface ForeignKey {
@@ -40,15 +68,34 @@ const notOfExtension = (catalog: string, oid: string): string =>
 
 const factsQuery = `
 SELECT current_setting('server_version_num') AS version, current_setting('wal_level') AS wal_level,
+  current_user AS "user", current_database() AS database,
+  EXISTS (SELECT FROM pg_roles WHERE rolname IN ('rds_superuser', 'cloudsqlsuperuser', 'azure_pg_admin', 'alloydbsuperuser'))::text AS managed,
+  current_setting('max_replication_slots') AS max_slots, current_setting('max_wal_senders') AS max_senders,
+  current_setting('max_connections') AS max_connections, current_setting('max_prepared_transactions') AS max_prepared,
   (current_setting('max_replication_slots')::int - (SELECT count(*) FROM pg_replication_slots))::text AS slots,
   (current_setting('max_wal_senders')::int - (SELECT count(*) FROM pg_stat_replication))::text AS senders,
+  (current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+     - (SELECT sum(numbackends) FROM pg_stat_database))::text AS connections,
+  (SELECT setting FROM pg_settings WHERE name = 'max_slot_wal_keep_size') AS keep_mb,
+  (SELECT setting FROM pg_settings WHERE name = 'idle_replication_slot_timeout') AS idle_timeout,
+  (SELECT (wal_bytes / nullif(extract(epoch FROM now() - stats_reset), 0))::text FROM pg_stat_wal) AS wal_rate,
+  (SELECT json_agg(json_build_object('gid', gid, 'seconds', extract(epoch FROM now() - prepared)::int))
+     FROM pg_prepared_xacts)::text AS prepared,
+  (SELECT json_agg(json_build_object('pid', pid, 'user', coalesce(usename, '?'), 'seconds', extract(epoch FROM now() - xact_start)::int))
+     FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid())::text AS open,
+  (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind = 'S' AND ${isUserSchema})::text AS sequences,
+  (SELECT json_agg(c.oid::regclass::text) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE ${isUserSchema} AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(c.oid, 'SELECT') END)::text AS unreadable,
   (SELECT rolsuper OR rolreplication FROM pg_roles WHERE rolname = current_user)::text AS replicate,
+  coalesce((SELECT pg_has_role(oid, 'MEMBER') FROM pg_roles WHERE rolname = 'rds_replication'), false)::text AS rds,
   has_database_privilege(current_database(), 'CREATE')::text AS may_create,
   pg_is_in_recovery()::text AS standby,
   (SELECT count(*) FROM pg_largeobject_metadata)::text AS large_objects,
   (SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database()) AS encoding,
-  (SELECT json_agg(extname) FROM pg_extension)::text AS extensions,
-  (SELECT json_agg(name) FROM pg_available_extensions)::text AS available,
+  (SELECT json_agg(json_build_object('name', extname, 'version', extversion)) FROM pg_extension)::text AS extensions,
+  (SELECT json_agg(one) FROM (SELECT json_build_object('name', name, 'versions', json_agg(version)) AS one
+     FROM pg_available_extension_versions GROUP BY name) x)::text AS available,
   (SELECT json_agg(rolname) FROM pg_roles)::text AS roles,
   (SELECT json_agg(DISTINCT r.rolname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      CROSS JOIN LATERAL (SELECT c.relowner AS oid UNION SELECT (aclexplode(c.relacl)).grantee) used
@@ -93,10 +140,25 @@ export async function readServerFacts(client: HostClient): Promise<ServerFacts> 
   const truth = (name: string): boolean => row[name] === 'true'
   return {
     version: number('version'),
+    user: row['user'] ?? '',
+    database: row['database'] ?? '',
+    isManaged: truth('managed'),
     walLevel: row['wal_level'] ?? '',
+    maxSlots: number('max_slots'),
     freeSlots: number('slots'),
+    maxSenders: number('max_senders'),
     freeSenders: number('senders'),
-    mayReplicate: truth('replicate'),
+    maxConnections: number('max_connections'),
+    freeConnections: number('connections'),
+    maxPreparedTransactions: number('max_prepared'),
+    maxSlotWalKeepMb: Number(row['keep_mb'] ?? -1),
+    idleSlotTimeoutS: number('idle_timeout'),
+    walBytesPerSec: row['wal_rate'] == null ? undefined : number('wal_rate'),
+    preparedTransactions: list(row, 'prepared'),
+    oldTransactions: list(row, 'open'),
+    unreadableSequences: list(row, 'unreadable'),
+    sequences: number('sequences'),
+    mayReplicate: truth('replicate') || truth('rds'),
     mayCreate: truth('may_create'),
     isStandby: truth('standby'),
     largeObjects: number('large_objects'),

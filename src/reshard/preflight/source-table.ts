@@ -33,6 +33,16 @@ export interface SourceTable {
   readonly rowEstimate: number
   /** Names of triggers that fire even in replica mode. */
   readonly alwaysTriggers: readonly string[]
+  /** Rules on writes that act even in replica mode. */
+  readonly alwaysRules: readonly string[]
+  readonly owner: string
+  /** The user has the rights of its owner. */
+  readonly isOwned: boolean
+  /** Policies hide rows from the user. */
+  readonly isFiltered: boolean
+  readonly exclusions: readonly { readonly name: string; readonly columns: readonly string[] }[]
+  /** Its primary key is checked at COMMIT, so that no change names its row. */
+  readonly hasDeferredKey: boolean
 }
 
 // Extensions' tables come with CREATE EXTENSION; ours and the system's are never moved.
@@ -58,7 +68,16 @@ SELECT c.oid::text AS oid, n.nspname AS schema, c.relname AS name, c.relkind AS 
          WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid)::text AS indexes,
        (SELECT json_agg(tgname) FROM pg_trigger
          WHERE tgrelid = c.oid AND NOT tgisinternal AND tgenabled IN ('A', 'R')
-           AND tgname <> 'pgshard_fence')::text AS triggers
+           AND tgname <> 'pgshard_fence')::text AS triggers,
+       (SELECT json_agg(rulename) FROM pg_rewrite
+         WHERE ev_class = c.oid AND ev_type <> '1' AND ev_enabled IN ('A', 'R'))::text AS rules,
+       pg_get_userbyid(c.relowner) AS owner, pg_has_role(c.relowner, 'USAGE')::text AS owned,
+       row_security_active(c.oid)::text AS filtered,
+       (SELECT json_agg(json_build_object('name', o.conname, 'columns',
+                 (SELECT json_agg(a.attname) FROM pg_attribute a
+                    JOIN unnest(o.conkey, o.conexclop) k(attnum, op) ON k.attnum = a.attnum
+                    JOIN pg_operator p ON p.oid = k.op WHERE a.attrelid = c.oid AND p.oprname = '=')))
+          FROM pg_constraint o WHERE o.conrelid = c.oid AND o.contype = 'x')::text AS exclusions
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE c.relkind IN ('r', 'p', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgshard')
    AND n.nspname !~ '^pg_' AND c.relpersistence <> 't'
@@ -66,6 +85,10 @@ SELECT c.oid::text AS oid, n.nspname AS schema, c.relname AS name, c.relkind AS 
                       AND d.objid = c.oid AND d.deptype = 'e')
  ORDER BY n.nspname, c.relname`
 
+interface NamedColumns {
+  name: string
+  columns: string[] | null
+}
 interface IndexRow {
   name: string
   primary: boolean
@@ -90,7 +113,9 @@ export async function readSourceTables(client: HostClient): Promise<SourceTable[
   const rows = await adminQuery(client, query)
   return rows.map((row) => {
     const indexes = list<IndexRow>(row['indexes'])
-    const primaryKey = indexes.find((index) => index.primary)?.columns ?? []
+    const primary = indexes.find((index) => index.primary)
+    const hasDeferredKey = primary !== undefined && !primary.plain
+    const primaryKey = (hasDeferredKey ? undefined : primary?.columns) ?? []
     const chosen = indexes.find((index) => index.replident)?.columns ?? []
     const identity = row['identity'] as string
     const identityOf: Record<string, string[]> = { d: primaryKey, i: chosen }
@@ -116,6 +141,15 @@ export async function readSourceTables(client: HostClient): Promise<SourceTable[
       bytes: Number(row['bytes']),
       rowEstimate: Number(row['estimate']),
       alwaysTriggers: list<string>(row['triggers']),
+      alwaysRules: list<string>(row['rules']),
+      owner: row['owner'] as string,
+      isOwned: row['owned'] === 'true',
+      isFiltered: row['filtered'] === 'true',
+      exclusions: list<NamedColumns>(row['exclusions']).map((one) => ({
+        name: one.name,
+        columns: one.columns ?? [],
+      })),
+      hasDeferredKey,
     }
   })
 }
