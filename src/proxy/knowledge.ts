@@ -35,6 +35,8 @@ export interface KnowledgeSources {
     database: string,
   ): Promise<QueryPlanner>
   readCatalog(ask: AskShard): Promise<Catalog>
+  /** Learns how the shards number what users made. False: not all of them could be asked. */
+  readNumbers(pools: UserPools, openServer: OpenServer): Promise<boolean>
 }
 
 const RETRY_MS = 5000
@@ -193,9 +195,11 @@ export class DatabaseKnowledge {
     const asked = this.#asked
     try {
       const reading = await this.#make(sharding, await this.#currentCatalog(0))
+      const isComplete = await this.#readNumbers(sharding)
       // A RELOAD that came meanwhile has brought its own.
       if (this.#sharding !== sharding) return
       this.install(reading)
+      if (!isComplete) this.#readAgainLater()
       this.#seen = asked
       this.#sources.log.debug('the schema was read', { database: this.name })
     } catch (error) {
@@ -204,9 +208,20 @@ export class DatabaseKnowledge {
       if (sharding.shardCount === 1) this.#sources.log.debug('the schema could not be read', facts)
       else this.#sources.log.warn('the schema of a sharded database could not be read', facts)
       if (!this.#reading) await this.#readProvisionally(sharding)
-      if (!this.#isClosed)
-        this.#retry = this.#sources.clock.after(RETRY_MS, () => void this.refresh())
+      this.#readAgainLater()
     }
+  }
+
+  #readAgainLater(): void {
+    if (this.#isClosed) return
+    this.#retry = this.#sources.clock.after(RETRY_MS, () => void this.refresh())
+  }
+
+  /** One shard is told as it is. */
+  async #readNumbers(sharding: ShardingConfig): Promise<boolean> {
+    const pools = this.#pools()
+    if (sharding.shardCount === 1 || !pools) return true
+    return this.#sources.readNumbers(pools, this.#sources.openServer)
   }
 
   /** Shard 0 is down at the start: another knows the sharded tables too, and lets the others work until shard 0 answers. */

@@ -15,7 +15,7 @@ const tally = (table: string, where = 'oid >= 16384'): string =>
 /** Another text when anything that routing or pipelining goes by was made, changed or dropped. Temporary tables do not count. */
 export const fingerprintSql = `SELECT pg_catalog.concat_ws(',', ${[
   tally('pg_class', "oid >= 16384 AND relpersistence <> 't'"),
-  tally('pg_type', "typtype = 'd'"),
+  tally('pg_type', "typtype IN ('d', 'e', 'r')"),
   ...[
     'pg_proc',
     'pg_rewrite',

@@ -9,6 +9,7 @@ import { openQueryPlanner } from '../routing/query-planner.js'
 import { openServer } from '../server/open-server.js'
 import { acceptClient } from '../session/accept-client.js'
 import type { Fleet } from './fleet.js'
+import { HomeNumbers } from './home-numbers.js'
 import { keepAliveOf } from './open-listeners.js'
 import { pluginSurroundings } from './plugin-surroundings.js'
 import { type ProxyOptions, type ServingProxy, startProxy } from './proxy.js'
@@ -44,6 +45,7 @@ export async function startServing(options: ServingOptions): Promise<ServingProx
     resolve: resolveName,
     ttlMs: () => general().dnsTtlMs ?? 0,
   })
+  const numbers = new HomeNumbers()
   const plugins = new PluginHost({ log: options.log, clock: systemClock })
   await plugins.start(config.newest.plugins)
   return startProxy({
@@ -56,13 +58,14 @@ export async function startServing(options: ServingOptions): Promise<ServingProx
     },
     clock: systemClock,
     random: Math.random,
-    openServer: (target, how) =>
+    openServer: numbers.opening((target, how) =>
       openServer(target, {
         ...how,
         ...keepAliveOf(config.newest.tcp),
         preparedLimit: general().preparedStatementsLimit,
         ...(general().dnsTtlMs === undefined ? {} : { resolve: names.lookup }),
       }),
+    ),
     names,
     knowledge: {
       makePlanner: async (sharding, catalog, database) => {
@@ -82,6 +85,7 @@ export async function startServing(options: ServingOptions): Promise<ServingProx
       },
       // Only sharded databases need it.
       readCatalog: async (ask) => (await import('../catalog/read-catalog.js')).readCatalog(ask),
+      readNumbers: (pools, open) => numbers.read(pools, open),
     },
     acceptClient: trace ? traceClients(acceptClient, trace) : acceptClient,
   })

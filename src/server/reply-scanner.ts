@@ -7,6 +7,7 @@
  */
 import { frameLength } from '../wire/frame-reader.js'
 import { backend, MAX_BODY_BYTES } from '../wire/tags.js'
+import { type NumbersHolder, tellAtHome } from './shard-numbers.js'
 
 /** Takes what a server says. All buffers are borrowed until the call returns. */
 export interface ReplyReceiver {
@@ -29,6 +30,8 @@ const nothing = Buffer.alloc(0)
 
 export class ReplyScanner {
   receiver: ReplyReceiver
+  /** Descriptions are told in the numbers of shard 0. */
+  numbers: NumbersHolder | undefined
   #rowBytesLeft = 0
   #pending: Buffer = nothing
   #used = 0
@@ -78,9 +81,11 @@ export class ReplyScanner {
   /** Hands on the run of whole frames of the kinds at `from`; returns where it ends. */
   #passRows(chunk: Buffer, from: number, passing: number): number {
     let at = from
+    const numbers = passing === ROW ? undefined : this.numbers?.current
     while (chunk.length - at >= 5 && (kinds[chunk[at] as number] as number) & passing) {
       const next = at + frameLength(chunk, at, MAX_BODY_BYTES) + 1
       if (next > chunk.length) break
+      if (numbers) tellAtHome(chunk, at, numbers)
       at = next
     }
     if (at > from) this.receiver.rows(chunk, from, at)
@@ -90,8 +95,14 @@ export class ReplyScanner {
   #passFrame(chunk: Buffer, at: number): number {
     const next = at + frameLength(chunk, at, MAX_BODY_BYTES) + 1
     if (next > chunk.length) return at
+    this.#tell(chunk, at)
     this.receiver.frame(chunk[at] as number, chunk, at, next)
     return next
+  }
+
+  #tell(buffer: Buffer, at: number): void {
+    const numbers = this.numbers?.current
+    if (numbers) tellAtHome(buffer, at, numbers)
   }
 
   /** The unfinished frame at the end of a read: rows go on in part, the rest is kept. */
@@ -127,7 +138,10 @@ export class ReplyScanner {
     if (this.#used < total) return at
     const whole = this.#giveAway()
     if (isRow(tag)) this.receiver.rows(whole, 0, total)
-    else this.receiver.frame(tag, whole, 0, total)
+    else {
+      this.#tell(whole, 0)
+      this.receiver.frame(tag, whole, 0, total)
+    }
     return at
   }
 

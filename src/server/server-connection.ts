@@ -12,6 +12,7 @@ import { readCString } from './read-cstring.js'
 import { type ReplyReceiver, ReplyScanner } from './reply-scanner.js'
 import type { ServerTarget } from './server-target.js'
 import { Settings } from './settings.js'
+import { type NumbersHolder, typesOnShard } from './shard-numbers.js'
 import { NamesOnServer, PreparedOnServer, type SharedStatement } from './shared-statement.js'
 import { noTraffic } from './traffic.js'
 
@@ -119,6 +120,20 @@ export class ServerConnection {
     this.traffic.queries += syncs
     this.traffic.sent += bytes.length
     return this.socket.write(bytes)
+  }
+
+  /** How its numbers of types and tables become those of shard 0. */
+  get numbers(): NumbersHolder | undefined {
+    return this.#scanner.numbers
+  }
+
+  set numbers(holder: NumbersHolder | undefined) {
+    this.#scanner.numbers = holder
+  }
+
+  /** Types that a client declares by the numbers of shard 0, in those of this server. */
+  typesHere(types: readonly number[]): readonly number[] {
+    return types.length === 0 ? types : typesOnShard(types, this.#scanner.numbers?.current)
   }
 
   /** Whether it holds the statement; one that waits to be closed is kept instead. */

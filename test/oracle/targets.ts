@@ -29,6 +29,9 @@ export interface Oracle {
   proxied: ServerConnection
   sharded: ServerConnection
   served: Served
+  /** Of the databases themselves, past all proxies. */
+  plainUrl: string
+  shardUrls: readonly string[]
   /** Empties the tables on all and loads them again. */
   reload(): Promise<void>
 }
@@ -77,18 +80,17 @@ export function useOracle(setup: OracleSetup): () => Oracle {
       return connection
     }
     const plain = await open({ name: 'plain', port: server.port, database: plainDatabase })
-    const reload = () =>
-      loadShards(setup, {
-        plainUrl: postgres().url(),
-        served,
-        shardUrls: names.map((name) => postgres().url(0, name)),
-      })
+    const plainUrl = postgres().url()
+    const shardUrls = names.map((name) => postgres().url(0, name))
+    const reload = () => loadShards(setup, { plainUrl, served, shardUrls })
     await reload()
     oracle = {
       plain,
       proxied: await open({ name: 'proxied', port: proxied.port, database: 'app' }),
       sharded: await open({ name: 'sharded', port: served.port, database: 'app' }),
       served,
+      plainUrl,
+      shardUrls,
       reload,
     }
   })

@@ -104,6 +104,10 @@ export class BatchBuilder {
     this.#expectations.push(expectation)
   }
 
+  #parseFrameOf(shared: SharedStatement, name: string): Buffer {
+    return parseFrame(name, shared.text, this.#held.server.typesHere(shared.parameterTypes))
+  }
+
   #parse(name: string, statement: ClientStatement, frame: Buffer): void {
     const { shared } = statement
     const confirm = () => {
@@ -112,8 +116,9 @@ export class BatchBuilder {
     if (name === '') {
       this.#parsesUnnamed = true
       this.#unnamed = shared
-      const isOwn = shared.text === statement.planned.text
-      this.#put(isOwn ? frame : parseFrame('', shared.text, shared.parameterTypes), {
+      const types = this.#held.server.typesHere(shared.parameterTypes)
+      const isOwn = shared.text === statement.planned.text && types === shared.parameterTypes
+      this.#put(isOwn ? frame : parseFrame('', shared.text, types), {
         kind: 'parse',
         done: () => {
           statement.confirmed = true
@@ -127,7 +132,7 @@ export class BatchBuilder {
       return
     }
     this.#preparing.add(shared)
-    this.#put(parseFrame(shared.serverName, shared.text, shared.parameterTypes), {
+    this.#put(this.#parseFrameOf(shared, shared.serverName), {
       kind: 'parse',
       statement: shared,
       done: confirm,
@@ -157,7 +162,7 @@ export class BatchBuilder {
     if (name === '') {
       if (this.#unnamed !== shared) {
         this.#unnamed = shared
-        this.#put(parseFrame('', shared.text, shared.parameterTypes), {
+        this.#put(this.#parseFrameOf(shared, ''), {
           kind: 'parse',
           skip: true,
           done: () => {
@@ -171,7 +176,7 @@ export class BatchBuilder {
     else if (this.#isReadAnew(shared)) this.#prepareFirst(shared)
     else if (!this.#preparing.has(shared) && !this.#held.server.hasPrepared(shared)) {
       this.#preparing.add(shared)
-      this.#put(parseFrame(shared.serverName, shared.text, shared.parameterTypes), {
+      this.#put(this.#parseFrameOf(shared, shared.serverName), {
         kind: 'parse',
         skip: true,
         statement: shared,
@@ -229,7 +234,9 @@ export class BatchBuilder {
       return this.add({ kind: 'error', error })
     }
     const name = this.#nameOf(item.name, statement)
-    this.#put(parseFrame(name, item.text, item.types), { kind: 'describe' })
+    this.#put(parseFrame(name, item.text, this.#held.server.typesHere(item.types)), {
+      kind: 'describe',
+    })
   }
 
   /** A failed transaction takes no PREPARE, and needs none: nothing of SQL ends it under a name. */

@@ -100,7 +100,7 @@ export function batchUnit(batch: PipelinedBatch, server: ServerConnection): Unit
     return { bytes: bytesOf(batch, undefined, shared.serverName), insertsParse, describes }
   }
   if (isSeenOnce(batch)) return { bytes: bytesOf(batch, batch.parse, ''), describes }
-  const parse = parseFrame(shared.serverName, shared.text, shared.parameterTypes)
+  const parse = parseFrame(shared.serverName, shared.text, server.typesHere(shared.parameterTypes))
   return {
     bytes: bytesOf(batch, parse, shared.serverName),
     prepares: shared,

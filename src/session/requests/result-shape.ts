@@ -67,7 +67,7 @@ function askShape(
 ): Promise<Buffer | undefined> {
   const { server } = held
   const prelude = core.held.prelude(held, core.transaction)
-  const parse = parseFrame('', shared.text, shared.parameterTypes)
+  const parse = parseFrame('', shared.text, server.typesHere(shared.parameterTypes))
   const bytes = [...prelude.bytes, parse, namedFrame('describe', 'S', ''), syncFrame]
   return new Promise((resolve) => {
     server.unnamed = undefined

@@ -208,7 +208,9 @@ const padded = (sql: string, { statement }: SeveralRequest): string =>
 async function finish(core: SessionCore, request: SeveralRequest, site: Site): Promise<void> {
   const { server } = site.finisher
   server.unnamed = undefined
-  const frames = [request.describingFrames(), request.framesFor(padded(site.sql, request))]
+  const types = server.typesHere(request.parameterTypes)
+  const sql = padded(site.sql, request)
+  const frames = [request.describingFrames(types), request.framesFor(sql, 0, types)]
   const reply = new FinishReply({
     server,
     output: core.output,

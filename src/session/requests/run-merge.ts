@@ -50,9 +50,10 @@ function partOf(
 ): FanOutPart {
   const prelude = core.held.prelude(held, core.transaction)
   const hidden = hiddenOf(program)
+  const types = held.server.typesHere(request.parameterTypes)
   const own = [
-    ...(isFirst ? [request.describingFrames()] : []),
-    request.framesFor(program.sql, hidden),
+    ...(isFirst ? [request.describingFrames(types)] : []),
+    request.framesFor(program.sql, hidden, types),
   ]
   return {
     shard: held.shard,

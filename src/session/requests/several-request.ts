@@ -130,10 +130,26 @@ export class SeveralRequest {
     ])
   }
 
+  /** What a server hears for a question of ours about the client's parameters, in the extended protocol whatever the client's. */
+  asking(sql: string, types: readonly number[], formats: readonly number[]): Buffer {
+    const text = renumberParameters(sql)
+    return Buffer.concat([
+      parseFrame(
+        '',
+        text.sql,
+        text.kept.map((index) => types[index] ?? 0),
+      ),
+      this.#bindFrame(text.kept, 0, formats),
+      namedFrame('describe', 'P', ''),
+      executeAll,
+      syncFrame,
+    ])
+  }
+
   /** Parse and Describe of the client's own text, for the one server that tells its columns; they go before `framesFor`. */
-  describingFrames(): Buffer {
+  describingFrames(types = this.parameterTypes): Buffer {
     if (!this.describesStatement) return nothing
-    const parse = parseFrame('', this.sql, this.parameterTypes)
+    const parse = parseFrame('', this.sql, types)
     return Buffer.concat([parse, namedFrame('describe', 'S', '')])
   }
 
@@ -161,7 +177,7 @@ export class SeveralRequest {
     return Buffer.concat(this.#closes.map(() => closeCompleteFrame))
   }
 
-  #bindFrame(kept: readonly number[], hidden: number): Buffer {
+  #bindFrame(kept: readonly number[], hidden: number, own?: readonly number[]): Buffer {
     const { parameters } = this
     const writer = new FrameWriter(256).begin(frontend.bind).cstring('').cstring('')
     writer.int16(kept.length)
@@ -171,7 +187,7 @@ export class SeveralRequest {
       if (!parameters || parameters.isNull(index)) writer.value(null)
       else writer.value(parameters.buffer.subarray(parameters.start(index), parameters.end(index)))
     }
-    const formats = this.resultFormats
+    const formats = own ?? this.resultFormats
     const shown = formats.length > 1 ? [...formats, ...new Array<number>(hidden).fill(0)] : formats
     writer.int16(shown.length)
     for (const format of shown) writer.int16(format)

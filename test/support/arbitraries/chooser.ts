@@ -5,8 +5,9 @@ export class Chooser {
   /** From 0 to below 1. */
   readonly fraction: () => number
 
-  constructor(seed: number) {
-    this.fraction = makeRandom(seed)
+  /** From a seed, or from fractions that somebody else gives. */
+  constructor(source: number | (() => number)) {
+    this.fraction = typeof source === 'number' ? makeRandom(source) : source
   }
 
   below(limit: number): number {
