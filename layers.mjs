@@ -50,6 +50,7 @@ export const rooms = {
     'pg',
     'catalog',
     'sharding',
+    'datum',
     'topology',
     'server',
     'base',

@@ -158,3 +158,49 @@ export async function dropSlot(client: HostClient, name: string, clock: Clock): 
     }
   }
 }
+
+/**
+ * What a permanent slot has confirmed, after ending the walsender that an earlier process left on it. Undefined: there is
+ * none that can be used; a half-made one is waited out.
+ * @throws REPLICATION_SLOT_LOST when the server has given up its WAL
+ */
+export async function takeSlot(
+  client: HostClient,
+  name: string,
+  clock: Clock,
+): Promise<Lsn | undefined> {
+  for (let attempt = 0; attempt < 200; attempt++) {
+    const { rows } = await client.query<{
+      pid: number | null
+      lsn: string | null
+      wal: string | null
+    }>(
+      `SELECT active_pid AS pid, confirmed_flush_lsn::text AS lsn, wal_status AS wal
+         FROM pg_replication_slots WHERE slot_name = $1`,
+      [name],
+    )
+    const slot = rows[0]
+    if (!slot) return undefined
+    if (slot.wal === 'lost') {
+      throw engineError('REPLICATION_SLOT_LOST', {
+        slot: name,
+        server: place(placeOfClient(client)),
+      })
+    }
+    if (slot.pid === null && slot.lsn !== null) return parseLsn(slot.lsn)
+    if (slot.pid !== null) await client.query('SELECT pg_terminate_backend($1)', [slot.pid])
+    await clock.sleep(50)
+  }
+  throw engineError('REPLICATION_SLOT', {
+    slot: name,
+    server: place(placeOfClient(client)),
+    reason: 'the walsender that holds it does not end',
+  })
+}
+
+const placeOfClient = (client: HostClient): HostTarget => ({
+  host: client.host,
+  port: client.port,
+  database: client.database ?? '',
+  user: client.user ?? '',
+})

@@ -34,7 +34,7 @@ export async function cleanupRun(options: CleanupOptions): Promise<CleanupReport
   const found = await findRun(from, to)
   if (!found) throw engineError('RESHARD_NO_RUN', { from: from.name, to: to.name })
   const { record, source, target, isSwitched } = found
-  const journal = await Journal.continue(target, record.run)
+  const journal = await Journal.continue(record, target, clock)
   const removed: string[] = []
   const gone = async (object: JournalObject): Promise<void> => {
     removed.push(label(object))

@@ -1,7 +1,8 @@
 /** Where a run stands, from the journal and the slots. Also finds the run when the names of the two sides are exchanged. */
 import { engineError } from '../errors/engine-error.js'
 import { listSlots } from '../replication/slot.js'
-import { type JournalRecord, type RunState, readJournal } from './journal/journal.js'
+import type { RunState } from './journal/journal.js'
+import { type JournalRecord, readJournal } from './journal/read-journal.js'
 import { onEachShard, type ReshardSide } from './side.js'
 
 export interface FoundRun {
@@ -77,17 +78,18 @@ export async function runStatus(from: ReshardSide, to: ReshardSide): Promise<Sta
 
 function nextStep(record: JournalRecord, from: string, to: string): string {
   const cleanup = `pgshard reshard cleanup --from ${from} --to ${to}`
+  const resume = `pgshard reshard resume --from ${from} --to ${to} --yes`
   switch (record.state) {
     case 'cut_over':
       return stepAfterCutover(record, from, cleanup)
+    case 'rolled_back':
     case 'cleaned':
       return `pgshard reshard run --from ${from} --to ${to}`
-    case 'cutting_over':
-      return 'see the output of the run: it says whether the configuration was switched'
     case 'failed':
-      return `${cleanup} --drop-target`
+    case 'paused':
+      return `${resume}; to give it up: ${cleanup} --drop-target`
     default:
-      return `wait for the run; when its process is gone: ${cleanup} --drop-target`
+      return `wait for the run; when its process is gone: ${resume}`
   }
 }
 

@@ -7,7 +7,10 @@ import { join } from 'node:path'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
-import { copyTables } from '../../src/reshard/copy/copy-tables.js'
+import { adminQuery } from '../../src/pg/admin-query.js'
+import { LSN_ZERO } from '../../src/replication/lsn.js'
+import { copyParts, type PartReader } from '../../src/reshard/copy/copy-parts.js'
+import { ensureTargetTables } from '../../src/reshard/journal/journal.js'
 import type { MovePlan, MoveTable } from '../../src/reshard/move-table.js'
 import { makeKeyPlacer } from '../../src/sharding/key-placer.js'
 import { runCli } from '../support/run-cli.js'
@@ -202,26 +205,30 @@ describe('D140: rows and tables without a place', () => {
     const { host, port } = postgres().servers[0]!
     const { user, database } = postgres()
     const target = (one: string) => ({ host, port, user, database: one })
-    const sideOf = (name: string, of: string[]) =>
-      ({ name, shards: of.map(target), sharding: undefined }) as never
-    await source.query('begin isolation level repeatable read')
-    const { rows } = await source.query('select pg_export_snapshot() as id')
+    for (const shard of shards) {
+      await ensureTargetTables(shard)
+      await shard.query('truncate pgshard.reshard_copied')
+    }
+    const enter: PartReader['snapshots']['enter'] = async (client) => {
+      await adminQuery(client, 'begin isolation level repeatable read')
+      return { snapshot: 'one', watermark: LSN_ZERO }
+    }
     try {
-      await copyTables({
+      await copyParts({
+        run: 'r',
         plan,
-        source: sideOf('a', [database]),
-        target: sideOf('b', databases),
-        snapshots: [(rows[0] as { id: string }).id],
+        parts: [{ table, source: 0, part: 0, low: null, high: null }],
+        present: databases.map(() => new Set<string>()),
+        target: { name: 'b', shards: databases.map(target), sharding: undefined } as never,
+        readers: [[{ target: target(database), snapshots: { enter } }]],
         jobs: 1,
         binary: true,
         replicaRole: false,
-        onTable: () => undefined,
+        onPart: () => undefined,
       })
       return undefined
     } catch (error) {
       return ((error as Error).cause as { sqlstate: string }).sqlstate
-    } finally {
-      await source.query('rollback')
     }
   }
 

@@ -35,6 +35,12 @@ export const replicationErrors = {
     retry: 'safe',
     exit: 5,
   },
+  REPLICATION_SLOT_LOST: {
+    sqlstate: '55000',
+    message: 'replication slot "{slot}" on {server} has lost WAL that it needs',
+    hint: 'the server was told to keep no more (max_slot_wal_keep_size); what leans on the slot must start over',
+    exit: 6,
+  },
   REPLICATION_STREAM_LOST: {
     sqlstate: '08006',
     message: 'the replication stream of slot "{slot}" on {server} ended: {reason}',

@@ -30,7 +30,39 @@ export const reshardErrors = {
   RESHARD_RUN_OPEN: {
     sqlstate: '55006',
     message: 'an earlier run "{run}" is in state {state}',
-    hint: 'remove what it left with: pgshard reshard cleanup --from {from} --to {to}',
+    hint: 'go on with it: pgshard reshard resume --from {from} --to {to} --yes; or remove what it left: pgshard reshard cleanup --from {from} --to {to} --drop-target',
+    exit: 5,
+  },
+  RESHARD_BUSY: {
+    sqlstate: '55006',
+    message: 'another process works on this move ({holder})',
+    hint: 'wait for it or end it; one process at a time works on a move',
+    retry: 'safe',
+    exit: 5,
+  },
+  RESHARD_JOURNAL_LOST: {
+    sqlstate: '08006',
+    message: 'the connection to the journal of run "{run}" was lost',
+    hint: 'what was done is recorded; go on with pgshard reshard resume',
+    exit: 6,
+  },
+  RESHARD_SLOT_GONE: {
+    sqlstate: '55000',
+    message: 'replication slot "{slot}" on {server} is gone: changes since the copy are lost',
+    hint: 'the copy must start over: pgshard reshard cleanup --drop-target, then run again',
+    exit: 6,
+  },
+  RESHARD_READER_BEHIND: {
+    sqlstate: '55000',
+    message:
+      '{server} is too far behind to be read: it has reached {reached}, the slot begins at {wanted}',
+    hint: 'let it catch up, or read from the primary, then go on with pgshard reshard resume',
+    exit: 6,
+  },
+  RESHARD_CONFIG_CHANGED: {
+    sqlstate: '55000',
+    message: 'the configuration of "{name}" is not the one that run "{run}" began with: {what}',
+    hint: 'put the old configuration back, or start over: pgshard reshard cleanup --drop-target, then run again',
     exit: 5,
   },
   RESHARD_NO_RUN: {
@@ -99,6 +131,36 @@ export const reshardErrors = {
     hint: 'start pgshard serve with a password under [admin] in users.toml, name its console with --proxy, or pass --no-proxy when no proxy serves this configuration',
     exit: 4,
   },
+  RESHARD_PROXY_UNREACHED: {
+    sqlstate: '08001',
+    message: '{count} running proxies of "{database}" were not reached: {proxies}',
+    hint: 'name the console of each with --proxy postgres://admin@HOST:PORT/admin; one that has ended is forgotten after {seconds} s',
+    exit: 4,
+  },
+  RESHARD_PINNED: {
+    sqlstate: '55006',
+    message: '{count} clients keep their servers, so that a cutover would wait for them: {clients}',
+    hint: 'let them finish, or have the cutover end them with --end-pinned',
+    exit: 5,
+  },
+  RESHARD_TARGET_ACTIVE: {
+    sqlstate: '55000',
+    message: '"{to}" is being served: it has been taken over to in epoch {epoch}',
+    hint: 'move to a database that nobody is served from',
+    exit: 5,
+  },
+  RESHARD_BLOCKED: {
+    sqlstate: '55006',
+    message: 'the tables of {server} are held: {holders}',
+    hint: 'wait until these have ended, or end them: vacuum, index builds and prepared transactions keep a cutover from its lock',
+    exit: 5,
+  },
+  RESHARD_NO_WAY_BACK: {
+    sqlstate: '55000',
+    message: 'the stream back from "{to}" to "{from}" cannot be armed: {reason}',
+    hint: 'mend it, or give up the way back with --no-reverse',
+    exit: 5,
+  },
   RESHARD_PAUSE: {
     sqlstate: '55P03',
     message: 'the proxy could not be paused within {budgetMs} ms',
@@ -123,10 +185,16 @@ export const reshardErrors = {
     hint: 'traffic goes on at the old side, nothing was switched; mend it and run again after pgshard reshard cleanup --drop-target',
     exit: 6,
   },
+  RESHARD_UNDECIDED: {
+    sqlstate: '08007',
+    message: 'the new side cannot be asked whether it has taken over: {reason}',
+    hint: 'both sides are closed to writers until it can; then go on with: pgshard reshard resume',
+    exit: 6,
+  },
   RESHARD_SWITCHED_HALF: {
     sqlstate: '55000',
-    message: 'the configuration is switched, but {step} failed: {reason}',
-    hint: 'the new side is the truth now and has every write; do by hand: {todo}',
+    message: 'the new side has taken over, but {step} failed: {reason}',
+    hint: 'it is the truth now and has every write; do what is left with: pgshard reshard resume',
     exit: 6,
   },
   RESHARD_CONFIG_FILE: {

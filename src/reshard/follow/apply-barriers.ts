@@ -1,74 +1,100 @@
 /** Changes that cannot wait in a batch: a row whose key changes while the stream lacks some of its values, and TRUNCATE. */
-
+import type { Lsn } from '../../replication/lsn.js'
 import { everyCopy, type MovePlan, type MoveTable } from '../move-table.js'
 import { quoteLiteral, quoteName } from '../sql-names.js'
 import { type PlacedTuple, textTuple } from './array-parameter.js'
 import { overlay } from './change-batch.js'
 import type { Rekey } from './route-change.js'
+import type { SourceRow } from './source-row.js'
 import type { TargetWriter } from './target-writer.js'
+import type { Watermarks } from './watermarks.js'
 
-const writersAt = (shards: readonly number[], writers: readonly TargetWriter[]): TargetWriter[] =>
-  shards.map((shard) => writers[shard] as TargetWriter)
+/** What a follower has for changes that it takes alone. */
+export interface Barrier {
+  readonly plan: MovePlan
+  readonly source: number
+  readonly writers: readonly TargetWriter[]
+  readonly watermarks: Watermarks
+  readonly commitStart: Lsn
+  /** False for a target that has committed the transaction at hand before a restart. */
+  isNew(shard: number): boolean
+  /** Sends what is batched, so that a target's rows are those of this moment. */
+  settle(): Promise<void>
+  /** Reads a row of the source in a snapshot of its own. */
+  reread(table: MoveTable, row: PlacedTuple): Promise<SourceRow>
+}
 
 /**
- * Completes the row from where it stands, puts it to its new place, and only then takes the old one away:
- * a death in between leaves both, and the replay ends the move.
+ * The row is completed from where it stands on a target, else read again from the source as a part of its own: the
+ * target that it stood on may have committed the move already, or have been copied after it.
  */
-export async function rekeyRow(
-  rekey: Rekey,
-  writers: readonly TargetWriter[],
-  isNew: (shard: number) => boolean,
-): Promise<void> {
+export async function rekeyRow(rekey: Rekey, barrier: Barrier): Promise<void> {
   const { table, before, after } = rekey
-  const toShards = rekey.toShards.filter(isNew)
-  const fromShards = rekey.fromShards.filter(isNew)
-  const [from] = writersAt(rekey.fromShards, writers)
-  const old = await from?.fetch(table, before)
-  // Not there: an earlier try has put it to its new place already, and the rest is an ordinary update.
-  const row = old && overlay(table, old, after)
-  const kind = row ? 'put' : 'patch'
-  const moving = toShards.filter((shard) => !fromShards.includes(shard))
-  for (const writer of writersAt(moving, writers)) {
-    await writer.applyNow([{ kind, table, row: row ?? after }])
+  const { writers, watermarks, commitStart } = barrier
+  await barrier.settle()
+  const isDue = (shard: number, row: PlacedTuple): boolean =>
+    barrier.isNew(shard) && !watermarks.covers(shard, table, row, commitStart)
+  const leaving = rekey.fromShards.filter((shard) => isDue(shard, before))
+  const coming = rekey.toShards.filter((shard) => isDue(shard, after))
+  const stands = await Promise.all(
+    leaving.map((shard) => (writers[shard] as TargetWriter).fetch(table, before)),
+  )
+  for (const shard of leaving) {
+    ;(writers[shard] as TargetWriter).batch.add({ kind: 'delete', table, row: before })
   }
-  for (const shard of fromShards) {
-    const { batch } = writers[shard] as TargetWriter
-    batch.add({ kind: 'delete', table, row: before })
-    if (toShards.includes(shard)) batch.add({ kind, table, row: row ?? after })
+  if (coming.length === 0) return
+  const old = stands.find((row) => row !== undefined)
+  if (old) return putRow(table, overlay(table, old, after), coming, writers)
+  const found = await barrier.reread(table, after)
+  for (const shard of coming) watermarks.reread(shard, table, after, found.watermark)
+  if (found.row) return putRow(table, found.row, coming, writers)
+  // Gone since: what took it away comes later and finds nothing.
+  for (const shard of coming) {
+    ;(writers[shard] as TargetWriter).batch.add({ kind: 'delete', table, row: after })
   }
+}
+
+function putRow(
+  table: MoveTable,
+  row: PlacedTuple,
+  shards: readonly number[],
+  writers: readonly TargetWriter[],
+): void {
+  for (const shard of shards)
+    (writers[shard] as TargetWriter).batch.add({ kind: 'put', table, row })
 }
 
 const PAGE_ROWS = 5_000
 
 /**
  * TRUNCATE on a source empties the source's part of the table only: with several sources the rows of the others,
- * which may have been written since, stay.
+ * which may have been written since, stay; and so do those that were copied after it.
  */
 export async function truncateTables(
   tables: readonly MoveTable[],
-  plan: MovePlan,
-  sourceShard: number,
-  writers: readonly TargetWriter[],
+  barrier: Barrier,
 ): Promise<void> {
+  await barrier.settle()
+  const { plan, writers, watermarks, commitStart } = barrier
   for (const table of tables) {
-    const wholeTable = table.from.kind !== 'sharded' || plan.sourceCount === 1
-    const shards = new Set(everyCopy(table.to, plan.targetCount))
-    for (const [shard, writer] of writers.entries()) {
-      if (!shards.has(shard)) continue
-      if (wholeTable) await writer.execute([`DELETE FROM ${table.sqlName}`], undefined)
-      else await deletePart(table, sourceShard, writer)
+    for (const shard of everyCopy(table.to, plan.targetCount)) {
+      const coverage = watermarks.coverage(shard, table, commitStart)
+      if (!barrier.isNew(shard) || coverage === 'all') continue
+      const writer = writers[shard] as TargetWriter
+      const isWhole = table.from.kind !== 'sharded' || plan.sourceCount === 1
+      if (isWhole && coverage === 'none') await writer.execute([`DELETE FROM ${table.sqlName}`])
+      else await deletePart(table, shard, barrier)
     }
   }
 }
 
-async function deletePart(
-  table: MoveTable,
-  sourceShard: number,
-  writer: TargetWriter,
-): Promise<void> {
-  const { from } = table
-  if (from.kind !== 'sharded') return
-  const wanted = [...table.identity, from.keyIndex]
+/** Deletes the rows of one source that no later copy has brought, page by page. */
+async function deletePart(table: MoveTable, shard: number, barrier: Barrier): Promise<void> {
+  const writer = barrier.writers[shard] as TargetWriter
+  if (table.identity.length === 0) return deleteKeyless(table, writer, barrier)
+  const keyIndex =
+    table.from.kind === 'sharded' ? table.from.keyIndex : (table.identity[0] as number)
+  const wanted = [...table.identity, keyIndex]
   const columns = wanted.map((column) => quoteName(table.columns[column]?.name ?? ''))
   const key = table.identity.map((_, i) => columns[i])
   let after: PlacedTuple | undefined
@@ -77,17 +103,46 @@ async function deletePart(
     const rows = await writer.query(
       `SELECT ${columns.join(', ')} FROM ${table.sqlName} ${bound} ORDER BY ${key.join(', ')} LIMIT ${PAGE_ROWS}`,
     )
-    const doomed = rows.filter((row) => {
-      const value = row.at(-1) as string | null
-      if (value === null) return from.placer.ofNull() === sourceShard
-      const bytes = Buffer.from(value, 'utf8')
-      return from.placer.ofText(bytes, 0, bytes.length) === sourceShard
-    })
-    await writer.applyNow(doomed.map((row) => ({ kind: 'delete', table, row: keyRow(table, row) })))
+    for (const values of rows) {
+      const row = keyRow(table, values)
+      const isOurs = isOfSource(table, values.at(-1) ?? null, barrier.source)
+      const isCovered = barrier.watermarks.covers(shard, table, row, barrier.commitStart)
+      if (isOurs && !isCovered) writer.batch.add({ kind: 'delete', table, row })
+    }
+    await writer.flush(undefined)
     const last = rows.at(-1)
     if (!last || rows.length < PAGE_ROWS) return
     after = keyRow(table, last)
   }
+}
+
+function isOfSource(table: MoveTable, value: string | null, source: number): boolean {
+  const { from } = table
+  if (from.kind !== 'sharded') return true
+  if (value === null) return from.placer.ofNull() === source
+  const bytes = Buffer.from(value, 'utf8')
+  return from.placer.ofText(bytes, 0, bytes.length) === source
+}
+
+/** A table without a key is one part: all of a source's rows go. They are known by their sharding key. */
+async function deleteKeyless(
+  table: MoveTable,
+  writer: TargetWriter,
+  barrier: Barrier,
+): Promise<void> {
+  const { from } = table
+  if (from.kind !== 'sharded') return
+  const name = quoteName(from.keyColumn)
+  const rows = await writer.query(`SELECT DISTINCT ${name}::text FROM ${table.sqlName}`)
+  const doomed = rows.filter(([value]) => isOfSource(table, value ?? null, barrier.source))
+  const type = table.columns[from.keyIndex]?.type
+  await writer.execute(
+    doomed.map(([value]) =>
+      value === null || value === undefined
+        ? `DELETE FROM ${table.sqlName} WHERE ${name} IS NULL`
+        : `DELETE FROM ${table.sqlName} WHERE ${name} = ${quoteLiteral(value)}::${type}`,
+    ),
+  )
 }
 
 /** A row that holds its replica identity alone, in text. */

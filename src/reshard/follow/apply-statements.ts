@@ -6,7 +6,7 @@ import { COLUMN_BINARY, COLUMN_TEXT } from '../../replication/change.js'
 import type { MoveTable } from '../move-table.js'
 import { quoteName } from '../sql-names.js'
 import { columnArray, isUniform, type PlacedTuple, TEXT_OID } from './array-parameter.js'
-import { columnMask, type RowOp } from './change-batch.js'
+import { columnMask, isKeyless, type RowOp } from './change-batch.js'
 
 export interface ApplyStatement {
   /** Name of the prepared statement: equal for equal text. */
@@ -78,11 +78,26 @@ function putText(table: MoveTable, arrays: Arrays): string {
     return `${name(table, column)} = excluded.${name(table, column)}`
   })
   const key = table.identity.map((column) => name(table, column)).join(', ')
+  const isPlain = isKeyless(table)
   const action = set.length === 0 ? 'DO NOTHING' : `DO UPDATE SET ${set.join(', ')}`
   return (
     `INSERT INTO ${table.sqlName} (${columns.map((column) => name(table, column)).join(', ')}) ` +
-    `OVERRIDING SYSTEM VALUE SELECT ${columns.map(arrays.value).join(', ')} FROM ${arrays.from} ` +
-    `ON CONFLICT (${key}) ${action}`
+    `OVERRIDING SYSTEM VALUE SELECT ${columns.map(arrays.value).join(', ')} FROM ${arrays.from}` +
+    (isPlain ? '' : ` ON CONFLICT (${key}) ${action}`)
+  )
+}
+
+/**
+ * Takes away one row that is equal in every column, by its text: not every type can be compared otherwise.
+ * For one row alone.
+ */
+function deleteKeylessText(table: MoveTable, arrays: Arrays): string {
+  const match = every(table).map(
+    (column) => `t.${name(table, column)}::text IS NOT DISTINCT FROM ${arrays.value(column)}::text`,
+  )
+  return (
+    `DELETE FROM ${table.sqlName} WHERE ctid = (SELECT t.ctid FROM ${table.sqlName} AS t, ${arrays.from} ` +
+    `WHERE ${match.join(' AND ')} LIMIT 1)`
   )
 }
 
@@ -96,7 +111,7 @@ function statementOf(
   names: StatementNames,
 ): ApplyStatement | undefined {
   let columns: readonly number[] = table.identity
-  if (kind === 'put') columns = every(table)
+  if (kind === 'put' || isKeyless(table)) columns = every(table)
   if (kind === 'patch') {
     const mask = columnMask(table, rows[0] as PlacedTuple)
     columns = every(table).filter((column) => mask[column] === '1')
@@ -105,6 +120,7 @@ function statementOf(
   if (!arrays) return undefined
   let text = ''
   if (kind === 'put') text = putText(table, arrays)
+  else if (isKeyless(table)) text = deleteKeylessText(table, arrays)
   else if (kind === 'delete') {
     text = `DELETE FROM ${table.sqlName} AS t USING ${arrays.from} WHERE ${keyMatch(table, arrays)}`
   } else {
@@ -124,7 +140,8 @@ function statementsOf(
   names: StatementNames,
 ): ApplyStatement[] {
   if (rows.length === 0) return []
-  const together = statementOf(kind, table, rows, names)
+  const isApart = kind === 'delete' && isKeyless(table)
+  const together = isApart ? undefined : statementOf(kind, table, rows, names)
   if (together) return together.text === '' ? [] : [together]
   return rows.flatMap((row) => statementOf(kind, table, [row], names) ?? [])
 }

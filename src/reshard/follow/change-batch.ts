@@ -13,11 +13,15 @@ export type RowOp =
   | { readonly kind: 'patch'; readonly table: MoveTable; readonly row: PlacedTuple }
   | { readonly kind: 'delete'; readonly table: MoveTable; readonly row: PlacedTuple }
 
-/** The replica identity of a row as a map key. */
+/** Rows have no key (identity FULL): equal ones are told apart by nothing, and only their number counts. */
+export const isKeyless = (table: MoveTable): boolean => table.identity.length === 0
+
+/** The replica identity of a row as a map key; of a table without one the whole row. */
 export function identityKey(table: MoveTable, row: PlacedTuple): string {
   const { tuple, at } = row
   let key = ''
-  for (const column of table.identity) {
+  const columns = isKeyless(table) ? table.columns.keys() : table.identity
+  for (const column of columns) {
     const place = at[column] as number
     const start = tuple.starts[place] as number
     const end = tuple.ends[place] as number
@@ -74,6 +78,8 @@ export class ChangeBatch {
   /** Every change, in order. */
   readonly log: RowOp[] = []
   readonly #net = new Map<MoveTable, Map<string, RowOp>>()
+  /** Of tables without a key: each row with the number of copies to add, or to take away below 0. */
+  readonly #counts = new Map<MoveTable, Map<string, { row: PlacedTuple; copies: number }>>()
   bytes = 0
 
   get size(): number {
@@ -83,6 +89,7 @@ export class ChangeBatch {
   add(op: RowOp): void {
     this.log.push(op)
     this.bytes += op.row.tuple.bytes.length
+    if (isKeyless(op.table)) return this.#count(op)
     let rows = this.#net.get(op.table)
     if (!rows) {
       rows = new Map()
@@ -96,11 +103,31 @@ export class ChangeBatch {
   /** The net effect, table by table. */
   *net(): Iterable<readonly [MoveTable, RowOp[]]> {
     for (const [table, rows] of this.#net) yield [table, [...rows.values()]]
+    for (const [table, rows] of this.#counts) {
+      const ops = [...rows.values()].flatMap(({ row, copies }): RowOp[] => {
+        const kind = copies < 0 ? 'delete' : 'put'
+        return Array.from({ length: Math.abs(copies) }, () => ({ kind, table, row }))
+      })
+      if (ops.length > 0) yield [table, ops]
+    }
+  }
+
+  #count(op: RowOp): void {
+    let rows = this.#counts.get(op.table)
+    if (!rows) {
+      rows = new Map()
+      this.#counts.set(op.table, rows)
+    }
+    const key = identityKey(op.table, op.row)
+    const known = rows.get(key) ?? { row: op.row, copies: 0 }
+    known.copies += op.kind === 'delete' ? -1 : 1
+    rows.set(key, known)
   }
 
   clear(): void {
     this.log.length = 0
     this.#net.clear()
+    this.#counts.clear()
     this.bytes = 0
   }
 }

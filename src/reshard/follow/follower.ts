@@ -10,11 +10,14 @@ import type { HostTarget } from '../../pg/host-client.js'
 import type { Change } from '../../replication/change.js'
 import type { Lsn } from '../../replication/lsn.js'
 import { ReplicationStream } from '../../replication/stream.js'
-import type { MovePlan } from '../move-table.js'
+import type { JournalPart } from '../journal/journal.js'
+import { type MovePlan, tablesOf } from '../move-table.js'
 import { placeOf } from '../side.js'
-import { rekeyRow, truncateTables } from './apply-barriers.js'
+import { type Barrier, rekeyRow, truncateTables } from './apply-barriers.js'
 import { ChangeRouter } from './route-change.js'
-import { TargetWriter } from './target-writer.js'
+import { readSourceRow } from './source-row.js'
+import { TargetWriter, type WriterOptions } from './target-writer.js'
+import { Watermarks } from './watermarks.js'
 
 const MAX_BATCH_CHANGES = 2_000
 const MAX_BATCH_BYTES = 4 << 20
@@ -35,6 +38,12 @@ export interface FollowerOptions {
   readonly binary: boolean
   readonly replicaRole: boolean
   readonly clock: Clock
+  /** The parts of all sources, as the journal has them. */
+  readonly parts: readonly JournalPart[]
+  /** Called before a batch is committed anywhere. */
+  readonly onBatch?: (() => Promise<void>) | undefined
+  /** Called when the first target has committed a batch. */
+  readonly onCommitted?: (() => Promise<void>) | undefined
 }
 
 export class Follower {
@@ -46,6 +55,7 @@ export class Follower {
   #queuedBytes = 0
   #isPaused = false
   #writers: TargetWriter[] = []
+  #watermarks: Watermarks
   #stream: ReplicationStream | undefined
   #wake: Deferred<void> = deferred()
   #signals = 0
@@ -66,6 +76,7 @@ export class Follower {
     this.#options = options
     this.#router = new ChangeRouter(options.plan, placeOf(options.source))
     this.appliedLsn = options.startLsn
+    this.#watermarks = new Watermarks([], options.shard, [], [])
     this.#failure.promise.catch(() => undefined)
   }
 
@@ -79,10 +90,12 @@ export class Follower {
   }
 
   async start(): Promise<void> {
-    const { targets, run, shard, replicaRole } = this.#options
-    this.#writers = await Promise.all(
-      targets.map((target) => TargetWriter.open({ target, run, source: shard, replicaRole })),
+    const { targets, run, shard, replicaRole, clock, plan, parts } = this.#options
+    this.#writers = await openWriters(
+      targets.map((target) => ({ target, run, source: shard, replicaRole, clock })),
     )
+    const copied = await Promise.all(this.#writers.map((writer) => writer.copied()))
+    this.#watermarks = new Watermarks(tablesOf(plan, shard), shard, parts, copied)
     const { source, slot, publication, ...rest } = this.#options
     this.#stream = new ReplicationStream(
       { ...rest, target: source, slot, publications: [publication], origin: 'any' },
@@ -206,14 +219,10 @@ export class Follower {
       case 'delete':
         return this.#row(change)
       case 'truncate':
-        await this.#flush()
-        await truncateTables(
+        return truncateTables(
           change.relations.map((relation) => this.#router.tableOf(relation)),
-          this.#options.plan,
-          this.#options.shard,
-          this.#writers.filter((writer) => this.#isNew(writer)),
+          this.#barrier(),
         )
-        return
       case 'message':
         if (change.prefix === MARKER_PREFIX) this.#markersSeen.push(change.content.toString())
         return
@@ -225,18 +234,28 @@ export class Follower {
   async #row(change: Extract<Change, { kind: 'insert' | 'update' | 'delete' }>): Promise<void> {
     this.changes++
     const routed = this.#router.route(change)
-    if (routed.kind === 'rekey') {
-      await this.#flush()
-      await rekeyRow(routed.rekey, this.#writers, (shard) =>
-        this.#isNew(this.#writers[shard] as TargetWriter),
-      )
-      return
-    }
+    if (routed.kind === 'rekey') return rekeyRow(routed.rekey, this.#barrier())
+    const start = this.#commitStart as Lsn
     for (const { shard, op } of routed.ops) {
       const writer = this.#writers[shard] as TargetWriter
-      if (this.#isNew(writer)) writer.batch.add(op)
+      if (!this.#isNew(writer)) continue
+      if (!this.#watermarks.covers(shard, op.table, op.row, start)) writer.batch.add(op)
     }
     if (this.#isFull()) await this.#flush()
+  }
+
+  #barrier(): Barrier {
+    const { plan, shard, source, run, clock } = this.#options
+    return {
+      plan,
+      source: shard,
+      writers: this.#writers,
+      watermarks: this.#watermarks,
+      commitStart: this.#commitStart as Lsn,
+      isNew: (target) => this.#isNew(this.#writers[target] as TargetWriter),
+      settle: () => this.#flush(),
+      reread: (table, row) => readSourceRow(source, run, clock, { table, row }),
+    }
   }
 
   /** False for a target that has committed the transaction at hand before a restart. */
@@ -265,15 +284,28 @@ export class Follower {
     )
   }
 
-  /** Commits what is batched on every target, then acknowledges. Inside a transaction its rows go without progress. */
+  /** Commits what is batched on every target, then acknowledges. Inside a transaction its rows are sent, and wait for its end. */
   async #flush(): Promise<void> {
     const isWhole = this.#commitStart === undefined
     const upTo = isWhole ? this.#readTo : undefined
-    await Promise.all(this.#writers.map((writer) => writer.flush(upTo)))
+    if (upTo !== undefined) await this.#options.onBatch?.()
+    await this.#flushAll(upTo)
     if (upTo === undefined) return
     this.#readTo = undefined
     this.appliedLsn = upTo
     this.#stream?.acknowledge(upTo)
+  }
+
+  async #flushAll(upTo: Lsn | undefined): Promise<void> {
+    const { onCommitted } = this.#options
+    if (!onCommitted) {
+      await Promise.all(this.#writers.map((writer) => writer.flush(upTo)))
+      return
+    }
+    for (const [i, writer] of this.#writers.entries()) {
+      await writer.flush(upTo)
+      if (i === 0 && upTo !== undefined) await onCommitted()
+    }
   }
 }
 
@@ -281,4 +313,16 @@ export class Follower {
 function sizeOf(change: Change): number {
   if (change.kind === 'insert' || change.kind === 'update') return change.after.bytes.length + 200
   return change.kind === 'delete' ? change.before.bytes.length + 200 : 100
+}
+
+/** Opens all; closes those that opened when one fails. */
+async function openWriters(options: readonly WriterOptions[]): Promise<TargetWriter[]> {
+  const ends = await Promise.allSettled(options.map((one) => TargetWriter.open(one)))
+  const opened = ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []))
+  for (const end of ends) {
+    if (end.status === 'fulfilled') continue
+    await Promise.all(opened.map((writer) => writer.close()))
+    throw end.reason
+  }
+  return opened
 }

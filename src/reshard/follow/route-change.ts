@@ -76,10 +76,12 @@ export class ChangeRouter {
       return ops(this.#to(isWhole(table, after) ? 'put' : 'patch', table, after))
     }
     const before: PlacedTuple = { tuple: change.before, at }
+    // Identity FULL: the old row has every value, also those that the new one does not repeat.
+    if (change.beforeKind === 'full') after = overlay(table, before, after)
     // A key stored out of line is unchanged in the new row; the old key carries it.
     if (hasUnchangedKey(table, after)) after = overlay(table, keyOnly(table, before), after)
     const whole = isWhole(table, after)
-    if (sameIdentity(table, before, after)) {
+    if (table.identity.length > 0 && sameIdentity(table, before, after)) {
       return ops(this.#to(whole ? 'put' : 'patch', table, after))
     }
     if (whole) {

@@ -1,23 +1,27 @@
 /**
- * One source's connection to one target: batches applied in a transaction together with the source's progress,
- * so that a change is applied once however often it is read.
+ * One source's connection to one target: whole source transactions, applied in one transaction together with the source's
+ * progress, so that a change is applied once however often it is read. A transaction too large for one batch is sent in
+ * several, which are committed together.
  */
+import type { Clock } from '../../base/clock.js'
 import { engineError, toEngineError } from '../../errors/engine-error.js'
 import { type HostClient, type HostTarget, openHostClient } from '../../pg/host-client.js'
-import { COLUMN_TEXT } from '../../replication/change.js'
 import { LSN_ZERO, type Lsn, parseLsn, printLsn } from '../../replication/lsn.js'
-import { ensureProgressTable } from '../journal/journal.js'
+import { type CopiedPart, readCopiedOf } from '../journal/copied-parts.js'
+import { ensureTargetTables } from '../journal/journal.js'
+import { lockWriter } from '../journal/run-lock.js'
 import { type MoveTable, tableLabel } from '../move-table.js'
 import { canonicalSettings, placeOf } from '../side.js'
-import { quoteName } from '../sql-names.js'
 import { type ApplyStatement, applyNet, applyOne, StatementNames } from './apply-statements.js'
-import { type PlacedTuple, textTuple } from './array-parameter.js'
-import { ChangeBatch, type RowOp } from './change-batch.js'
+import type { PlacedTuple } from './array-parameter.js'
+import { ChangeBatch } from './change-batch.js'
+import { fetchRow } from './fetch-row.js'
 
 export interface WriterOptions {
   readonly target: HostTarget
   readonly run: string
   readonly source: number
+  readonly clock: Clock
   /** Triggers and foreign keys do not fire; the server must grant it. */
   readonly replicaRole: boolean
 }
@@ -34,6 +38,8 @@ export class TargetWriter {
   progress: Lsn
   /** Rows of batches that had to be applied one by one. */
   singleRows = 0
+  /** A transaction is open on the target: part of a source transaction is in it. */
+  #isOpen = false
 
   private constructor(client: HostClient, options: WriterOptions, progress: Lsn) {
     this.#client = client
@@ -48,10 +54,13 @@ export class TargetWriter {
       settings: {
         ...canonicalSettings,
         plan_cache_mode: 'force_generic_plan',
+        // What is acknowledged to the source must survive a crash of the target.
+        synchronous_commit: 'on',
         ...(options.replicaRole ? { session_replication_role: 'replica' } : {}),
       },
     })
-    await ensureProgressTable(client)
+    await ensureTargetTables(client)
+    await lockWriter(client, `${options.run} ${options.source}`, options.clock)
     const { rows } = await client.query<{ lsn: string }>(
       'SELECT lsn::text AS lsn FROM pgshard.reshard_progress WHERE run = $1 AND source = $2',
       [options.run, options.source],
@@ -60,66 +69,38 @@ export class TargetWriter {
     return new TargetWriter(client, options, progress)
   }
 
+  /** The parts of the run's copy that stand here. */
+  copied(): Promise<CopiedPart[]> {
+    return readCopiedOf(this.#client, this.#options.run)
+  }
+
   /**
-   * Commits the batch; `upTo` (the end of the last whole source transaction) in the same transaction.
-   * A batch that fails is applied again change by change in the source's order: a value that one row frees
-   * and another takes needs that order.
+   * Sends the batch. With `upTo`, the end of the last whole source transaction, it is committed together with it;
+   * without, the transaction stays open. A batch that fails is applied again change by change in the source's order:
+   * a value that one row frees and another takes needs that order.
    */
   async flush(upTo: Lsn | undefined): Promise<void> {
-    if (this.batch.size === 0) return
+    if (this.batch.size === 0 && !(this.#isOpen && upTo !== undefined)) return
     const statements: ApplyStatement[] = []
     for (const [table, ops] of this.batch.net()) {
       statements.push(...applyNet(table, ops, this.#names))
     }
-    try {
-      await this.#commit(statements, upTo)
-    } catch (error) {
-      if ((error as { code?: string }).code === undefined) throw this.#failure(error, undefined)
-      await this.#oneByOne(upTo)
-    }
+    if (this.#isOpen || upTo === undefined) await this.#continue(statements, upTo)
+    else await this.#whole(statements, upTo)
     if (upTo !== undefined) this.progress = upTo
     this.batch.clear()
   }
 
-  /** Applies changes at once, in a transaction of their own and without progress. */
-  async applyNow(ops: readonly RowOp[]): Promise<void> {
-    const statements = ops.flatMap((op) => applyOne(op, this.#names))
-    try {
-      await this.#commit(statements, undefined)
-    } catch (error) {
-      throw this.#failure(error, ops[0]?.table)
-    }
-  }
-
-  /** Runs statements and the progress in one transaction. */
-  async execute(texts: readonly string[], upTo: Lsn | undefined): Promise<void> {
-    await this.#commit(
-      texts.map((text) => ({ name: '', text, values: [] })),
-      upTo,
-    )
+  /** Runs statements in the transaction of the source's transaction at hand, after what was batched. */
+  async execute(texts: readonly string[]): Promise<void> {
+    await this.flush(undefined)
+    await this.#open()
+    for (const text of texts) await this.#client.query(text)
   }
 
   /** A row as it stands here, every value as text; undefined when it is not here. */
-  async fetch(table: MoveTable, key: PlacedTuple): Promise<PlacedTuple | undefined> {
-    const columns = table.columns.map((column, i) => `${quoteName(column.name)} AS c${i}`)
-    const match = table.identity.map((column, i) => {
-      const { name, type } = table.columns[column] as MoveTable['columns'][number]
-      return `${quoteName(name)} = $${i + 1}::${type}`
-    })
-    const values = table.identity.map((column) => {
-      const place = key.at[column] as number
-      const { tuple } = key
-      const bytes = tuple.bytes.subarray(tuple.starts[place], tuple.ends[place])
-      // node-postgres sends a Buffer as binary and a string as text.
-      return tuple.kinds[place] === COLUMN_TEXT ? bytes.toString('utf8') : bytes
-    })
-    const result = await this.#client.query({
-      text: `SELECT ${columns.join(', ')} FROM ${table.sqlName} WHERE ${match.join(' AND ')}`,
-      values,
-      types: { getTypeParser: () => (text: string) => text } as never,
-    })
-    const row = result.rows[0] as Record<string, string | null> | undefined
-    return row && textTuple(table.columns.map((_, i) => row[`c${i}`] ?? null))
+  fetch(table: MoveTable, key: PlacedTuple): Promise<PlacedTuple | undefined> {
+    return fetchRow(this.#client, table, key)
   }
 
   /** Rows read in text, for work that must look at them; in the caller's order. */
@@ -133,47 +114,80 @@ export class TargetWriter {
     await this.#client.end().catch(() => undefined)
   }
 
-  async #oneByOne(upTo: Lsn | undefined): Promise<void> {
+  /** The usual case, in one go: nothing is waited for between BEGIN and COMMIT. */
+  async #whole(statements: readonly ApplyStatement[], upTo: Lsn): Promise<void> {
+    const answers = [
+      this.#client.query('BEGIN'),
+      ...statements.map((statement) => this.#run(statement)),
+      this.#store(upTo),
+      // After an error COMMIT answers ROLLBACK without an error of its own: the first failure counts.
+      this.#client.query('COMMIT'),
+    ]
+    try {
+      await allOf(answers)
+    } catch (error) {
+      if (!isOfServer(error)) throw this.#failure(error, undefined)
+      await this.#open()
+      await this.#oneByOne()
+      await this.#commit(upTo)
+    }
+  }
+
+  /** Into an open transaction: a failure takes back this batch alone. */
+  async #continue(statements: readonly ApplyStatement[], upTo: Lsn | undefined): Promise<void> {
+    await this.#open()
+    try {
+      await allOf([
+        this.#client.query('SAVEPOINT batch'),
+        ...statements.map((statement) => this.#run(statement)),
+        this.#client.query('RELEASE batch'),
+      ])
+    } catch (error) {
+      if (!isOfServer(error)) throw this.#failure(error, undefined)
+      await this.#client.query('ROLLBACK TO batch')
+      await this.#oneByOne()
+    }
+    if (upTo !== undefined) await this.#commit(upTo)
+  }
+
+  async #oneByOne(): Promise<void> {
     let current: MoveTable | undefined
     try {
-      await this.#client.query('BEGIN')
       for (const op of this.batch.log) {
         current = op.table
         for (const statement of applyOne(op, this.#names)) await this.#run(statement)
         this.singleRows++
       }
-      if (upTo !== undefined) await this.#client.query(progressSql, this.#progressOf(upTo))
-      await this.#client.query('COMMIT')
     } catch (error) {
+      this.#isOpen = false
       await this.#client.query('ROLLBACK').catch(() => undefined)
       throw this.#failure(error, current)
     }
   }
 
-  async #commit(statements: readonly ApplyStatement[], upTo: Lsn | undefined): Promise<void> {
-    const client = this.#client
-    const answers: Promise<unknown>[] = [client.query('BEGIN')]
-    for (const statement of statements) answers.push(this.#run(statement))
-    if (upTo !== undefined) {
-      answers.push(
-        client.query({ name: 'progress', text: progressSql, values: this.#progressOf(upTo) }),
-      )
+  async #open(): Promise<void> {
+    if (!this.#isOpen) await this.#client.query('BEGIN')
+    this.#isOpen = true
+  }
+
+  async #commit(upTo: Lsn): Promise<void> {
+    try {
+      await allOf([this.#store(upTo), this.#client.query('COMMIT')])
+    } catch (error) {
+      throw this.#failure(error, undefined)
     }
-    // After an error COMMIT answers ROLLBACK without an error of its own: the first failure counts.
-    answers.push(client.query('COMMIT'))
-    for (const answer of await Promise.allSettled(answers)) {
-      if (answer.status === 'rejected') throw answer.reason
-    }
+    this.#isOpen = false
+  }
+
+  #store(upTo: Lsn): Promise<unknown> {
+    const values = [this.#options.run, this.#options.source, printLsn(upTo)]
+    return this.#client.query({ name: 'progress', text: progressSql, values })
   }
 
   #run(statement: ApplyStatement): Promise<unknown> {
     const { name, text, values } = statement
     if (name === '') return this.#client.query(text)
     return this.#client.query({ name, text, values: [...values] })
-  }
-
-  #progressOf(upTo: Lsn): (string | number)[] {
-    return [this.#options.run, this.#options.source, printLsn(upTo)]
   }
 
   #failure(error: unknown, table: MoveTable | undefined): Error {
@@ -185,5 +199,17 @@ export class TargetWriter {
       cause: error,
       ...(more === undefined ? {} : { detail: more }),
     })
+  }
+}
+
+/** An error of the server leaves the connection usable; any other does not. */
+const isOfServer = (error: unknown): boolean =>
+  (error as { code?: string }).code !== undefined &&
+  (error as { severity?: string }).severity !== undefined
+
+/** Waits for all answers; the first failure counts. */
+async function allOf(answers: readonly Promise<unknown>[]): Promise<void> {
+  for (const answer of await Promise.allSettled(answers)) {
+    if (answer.status === 'rejected') throw answer.reason
   }
 }

@@ -3,9 +3,14 @@
  * Every slot, publication and object is registered before it is made, so that cleanup finds it after any death.
  */
 import { randomBytes } from 'node:crypto'
-import { adminQuery } from '../../pg/admin-query.js'
+import type { Clock } from '../../base/clock.js'
+import { type Deferred, deferred } from '../../base/deferred.js'
+import { engineError } from '../../errors/engine-error.js'
+import { adminQuery, type TextRow } from '../../pg/admin-query.js'
 import { type HostClient, openHostClient } from '../../pg/host-client.js'
-import { type ReshardSide, withShard } from '../side.js'
+import { canonicalSettings, type ReshardSide } from '../side.js'
+import { journalTables, targetTables } from './journal-tables.js'
+import { lockRun } from './run-lock.js'
 
 export type RunState =
   | 'planned'
@@ -16,10 +21,12 @@ export type RunState =
   | 'ready'
   | 'cutting_over'
   | 'cut_over'
+  | 'rolled_back'
   | 'cleaned'
+  | 'paused'
   | 'failed'
 
-export type ObjectKind = 'slot' | 'publication' | 'target_schema' | 'fence'
+export type ObjectKind = 'slot' | 'publication' | 'target_schema' | 'fence' | 'role'
 
 export interface JournalObject {
   readonly kind: ObjectKind
@@ -36,40 +43,43 @@ export interface JournalTable {
   readonly state: 'waiting' | 'copying' | 'copied' | 'verified' | 'different'
 }
 
+/** A key range of a table on a source; the next part's low is its open end. */
+export interface JournalPart {
+  readonly table: string
+  readonly source: number
+  readonly part: number
+  /** JSON of the texts of the key's columns; null: open below. */
+  readonly low: string | null
+}
+
 export interface JournalRun {
   readonly run: string
   readonly source: string
   readonly target: string
   readonly state: RunState
+  /** The step that is under way or to be done next; null in records of older versions. */
+  readonly step: string | null
   readonly error: string | null
   readonly facts: Record<string, unknown>
 }
 
-const progressTable = `
-CREATE SCHEMA IF NOT EXISTS pgshard;
-CREATE TABLE IF NOT EXISTS pgshard.reshard_progress (
-  run text, source int, lsn pg_lsn NOT NULL, PRIMARY KEY (run, source));`
-
-const journalTables = `${progressTable}
-CREATE TABLE IF NOT EXISTS pgshard.reshard_run (
-  run text PRIMARY KEY, source text NOT NULL, target text NOT NULL, state text NOT NULL, error text,
-  facts jsonb NOT NULL DEFAULT '{}', started_at timestamptz NOT NULL DEFAULT now(),
-  changed_at timestamptz NOT NULL DEFAULT now());
-CREATE TABLE IF NOT EXISTS pgshard.reshard_object (
-  run text, kind text, side text, shard int, name text, is_gone boolean NOT NULL DEFAULT false,
-  registered_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (run, kind, side, shard, name));
-CREATE TABLE IF NOT EXISTS pgshard.reshard_table (
-  run text, name text, rows bigint NOT NULL, bytes bigint NOT NULL, total_bytes bigint NOT NULL,
-  state text NOT NULL, PRIMARY KEY (run, name));`
-
-/** Makes the table of progress on a target. Idempotent. */
-export async function ensureProgressTable(client: HostClient): Promise<void> {
-  // Two sources may do so at once; CREATE … IF NOT EXISTS alone can still collide.
+/** Makes the tables that every target has. Idempotent. */
+export async function ensureTargetTables(client: HostClient): Promise<void> {
+  // Where they stand nothing must be allowed that making them needs.
+  const [found] = await adminQuery(
+    client,
+    `SELECT (to_regclass('pgshard.reshard_progress') IS NOT NULL AND to_regclass('pgshard.reshard_copied') IS NOT NULL
+             AND to_regclass('pgshard.reshard_done') IS NOT NULL)::text AS all`,
+  )
+  if (found?.['all'] === 'true') return
+  // Several may do so at once; CREATE … IF NOT EXISTS alone can still collide.
   await adminQuery(
     client,
-    `BEGIN; SELECT pg_advisory_xact_lock(7307498301); ${progressTable} COMMIT;`,
+    `BEGIN; SELECT pg_advisory_xact_lock(7307498301); ${targetTables} COMMIT;`,
   )
 }
+
+const pairName = (source: string, target: string): string => JSON.stringify([source, target])
 
 /** A name for a run: short, and good in the name of a slot. */
 export const newRunName = (): string => randomBytes(4).toString('hex')
@@ -77,33 +87,126 @@ export const newRunName = (): string => randomBytes(4).toString('hex')
 export class Journal {
   readonly run: string
   readonly #client: HostClient
+  readonly #lost: Deferred<never> = deferred()
   #last: Promise<unknown> = Promise.resolve()
+  #isClosed = false
 
   private constructor(client: HostClient, run: string) {
     this.#client = client
     this.run = run
+    this.#lost.promise.catch(() => undefined)
+    client.on('end', () => {
+      if (!this.#isClosed) this.#lost.reject(engineError('RESHARD_JOURNAL_LOST', { run }))
+    })
   }
 
-  /** Opens the journal of a new run and records it. */
-  static async begin(source: ReshardSide, target: ReshardSide): Promise<Journal> {
+  /** Rejects when the connection, and so the lock of the run, is lost; never resolves. */
+  get lost(): Promise<never> {
+    return this.#lost.promise
+  }
+
+  /** Opens the journal of a new run, locks the pair of databases and records it. @throws RESHARD_BUSY */
+  static async begin(source: ReshardSide, target: ReshardSide, clock: Clock): Promise<Journal> {
     const journal = await Journal.#connect(target, newRunName())
-    await journal.#ask(journalTables)
-    await journal.#ask(
-      `INSERT INTO pgshard.reshard_run (run, source, target, state) VALUES ($1, $2, $3, 'planned')`,
-      [journal.run, source.name, target.name],
-    )
-    return journal
+    try {
+      await lockRun(journal.#client, pairName(source.name, target.name), clock)
+      await ensureTargetTables(journal.#client)
+      await journal.#ask(journalTables)
+      await journal.#ask(
+        `INSERT INTO pgshard.reshard_run (run, source, target, state) VALUES ($1, $2, $3, 'planned')`,
+        [journal.run, source.name, target.name],
+      )
+      return journal
+    } catch (error) {
+      await journal.close()
+      throw error
+    }
   }
 
-  /** Opens the journal of a run that is recorded. */
-  static continue(target: ReshardSide, run: string): Promise<Journal> {
-    return Journal.#connect(target, run)
+  /** Opens and locks the journal of a run that is recorded. @throws RESHARD_BUSY */
+  static async continue(
+    record: { readonly run: string; readonly source: string; readonly target: string },
+    target: ReshardSide,
+    clock: Clock,
+  ): Promise<Journal> {
+    const journal = await Journal.#connect(target, record.run)
+    try {
+      await lockRun(journal.#client, pairName(record.source, record.target), clock)
+      await ensureTargetTables(journal.#client)
+      await journal.#ask(journalTables)
+      return journal
+    } catch (error) {
+      await journal.close()
+      throw error
+    }
   }
 
   static async #connect(target: ReshardSide, run: string): Promise<Journal> {
     const first = target.shards[0] as (typeof target.shards)[number]
-    const client = await openHostClient(first, { applicationName: 'pgshard reshard journal' })
+    const client = await openHostClient(first, {
+      applicationName: 'pgshard reshard journal',
+      settings: { ...canonicalSettings, synchronous_commit: 'on' },
+    })
     return new Journal(client, run)
+  }
+
+  /** A step begins: a run that dies from here on goes on with it. */
+  async enter(step: string, state: RunState): Promise<void> {
+    await this.#ask(
+      `UPDATE pgshard.reshard_run SET state = $2, step = $3, error = NULL, changed_at = now()
+        WHERE run = $1`,
+      [this.run, state, step],
+    )
+  }
+
+  /** The step at hand has been done; the run goes on with `next`. */
+  async advance(next: string): Promise<void> {
+    await this.#ask('UPDATE pgshard.reshard_run SET step = $2, changed_at = now() WHERE run = $1', [
+      this.run,
+      next,
+    ])
+  }
+
+  /** Keeps a text of the run; one that is kept already stays as it is. */
+  async keepText(name: string, content: string): Promise<void> {
+    await this.#ask(
+      `INSERT INTO pgshard.reshard_text (run, name, content) VALUES ($1, $2, $3)
+       ON CONFLICT (run, name) DO NOTHING`,
+      [this.run, name, content],
+    )
+  }
+
+  async text(name: string): Promise<string | undefined> {
+    const [row] = await this.#ask(
+      'SELECT content FROM pgshard.reshard_text WHERE run = $1 AND name = $2',
+      [this.run, name],
+    )
+    return row?.['content'] ?? undefined
+  }
+
+  /** Where the parts of a table of a source begin: `null` for the first, which is open below. Kept once. */
+  async keepParts(table: string, source: number, lows: readonly (string | null)[]): Promise<void> {
+    await this.#ask(
+      `INSERT INTO pgshard.reshard_part (run, "table", source, part, low)
+       SELECT $1, $2, $3, part - 1, low
+         FROM jsonb_array_elements_text($4::jsonb) WITH ORDINALITY AS t (low, part)
+       ON CONFLICT (run, "table", source, part) DO NOTHING`,
+      [this.run, table, source, JSON.stringify(lows)],
+    )
+  }
+
+  async parts(): Promise<readonly JournalPart[]> {
+    const rows = await this.#ask(
+      `SELECT "table", source::text AS source, part::text AS part, low FROM pgshard.reshard_part
+        WHERE run = $1 ORDER BY "table", source, part`,
+      [this.run],
+    )
+    return rows.map((row) => ({
+      table: row['table'] as string,
+      source: Number(row['source']),
+      part: Number(row['part']),
+      low: row['low'] ?? null,
+    }))
   }
 
   async setState(state: RunState, error?: string): Promise<void> {
@@ -149,79 +252,15 @@ export class Journal {
   }
 
   /** One statement after the other, whoever asks. */
-  #ask(sql: string, values: readonly (string | number | null)[] = []): Promise<unknown> {
+  #ask(sql: string, values: readonly (string | number | null)[] = []): Promise<TextRow[]> {
     const answer = this.#last.then(() => adminQuery(this.#client, sql, values))
     this.#last = answer.catch(() => undefined)
     return answer
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
     await this.#last
     await this.#client.end().catch(() => undefined)
   }
-}
-
-export interface JournalRecord extends JournalRun {
-  readonly objects: readonly JournalObject[]
-  readonly tables: readonly JournalTable[]
-}
-
-const hasJournal = async (client: HostClient): Promise<boolean> => {
-  const [row] = await adminQuery(
-    client,
-    `SELECT to_regclass('pgshard.reshard_run') IS NOT NULL AS found`,
-  )
-  return row?.['found'] === 't'
-}
-
-/** The latest run between two databases, with what it still owns; undefined when none is recorded. */
-export async function readJournal(
-  source: string,
-  target: ReshardSide,
-): Promise<JournalRecord | undefined> {
-  const first = target.shards[0] as (typeof target.shards)[number]
-  return withShard(first, async (client) => {
-    if (!(await hasJournal(client))) return undefined
-    const [run] = await adminQuery(
-      client,
-      `SELECT run, source, target, state, error, facts::text AS facts FROM pgshard.reshard_run
-        WHERE source = $1 AND target = $2 ORDER BY started_at DESC LIMIT 1`,
-      [source, target.name],
-    )
-    if (!run) return undefined
-    const name = run['run'] as string
-    const objects = await adminQuery(
-      client,
-      `SELECT kind, side, shard::text AS shard, name FROM pgshard.reshard_object
-        WHERE run = $1 AND NOT is_gone ORDER BY registered_at DESC`,
-      [name],
-    )
-    const tables = await adminQuery(
-      client,
-      `SELECT name, rows::text, bytes::text, total_bytes::text AS total, state
-         FROM pgshard.reshard_table WHERE run = $1 ORDER BY name`,
-      [name],
-    )
-    return {
-      run: name,
-      source,
-      target: target.name,
-      state: run['state'] as RunState,
-      error: run['error'] ?? null,
-      facts: JSON.parse(run['facts'] as string) as Record<string, unknown>,
-      objects: objects.map((row) => ({
-        kind: row['kind'] as ObjectKind,
-        side: row['side'] as 'source' | 'target',
-        shard: Number(row['shard']),
-        name: row['name'] as string,
-      })),
-      tables: tables.map((row) => ({
-        name: row['name'] as string,
-        rows: Number(row['rows']),
-        bytes: Number(row['bytes']),
-        totalBytes: Number(row['total']),
-        state: row['state'] as JournalTable['state'],
-      })),
-    }
-  })
 }

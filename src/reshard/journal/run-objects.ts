@@ -1,9 +1,12 @@
 /** What a run makes on the sources: publications and slots. Each is in the journal before it is there. */
 import type { Clock } from '../../base/clock.js'
+import { engineError } from '../../errors/engine-error.js'
 import { adminQuery } from '../../pg/admin-query.js'
-import { createSnapshotSlot, dropSlot, type SnapshotSlot } from '../../replication/slot.js'
+import type { HostTarget } from '../../pg/host-client.js'
+import type { Lsn } from '../../replication/lsn.js'
+import { createSnapshotSlot, dropSlot, takeSlot } from '../../replication/slot.js'
 import { type MovePlan, tablesOf } from '../move-table.js'
-import { type ReshardSide, withShard } from '../side.js'
+import { placeOf, type ReshardSide, withShard } from '../side.js'
 import { quoteName } from '../sql-names.js'
 import type { Journal, JournalObject } from './journal.js'
 
@@ -13,7 +16,7 @@ export const slotName = (run: string, shard: number): string => `pgshard_${run}_
 /** A slot waits for the transactions that are open on its source when it is made. */
 const SLOT_TIMEOUT_MS = 600_000
 
-/** One publication a source: the tables that it streams. */
+/** One publication a source: the tables that it streams. Idempotent. */
 export async function makePublications(
   journal: Journal,
   source: ReshardSide,
@@ -25,38 +28,60 @@ export async function makePublications(
     const tables = tablesOf(plan, shard).map((table) => `ONLY ${table.sqlName}`)
     const list = tables.length === 0 ? '' : ` FOR TABLE ${tables.join(', ')}`
     await withShard(target, async (client) => {
+      const known = await adminQuery(
+        client,
+        'SELECT 1 AS n FROM pg_publication WHERE pubname = $1',
+        [name],
+      )
+      if (known.length > 0) return
       await adminQuery(client, `CREATE PUBLICATION ${quoteName(name)}${list}`)
     })
   }
 }
 
-/** One permanent slot a source, each with its snapshot. Releases all when one fails. */
+/**
+ * One permanent slot a source; one that is there already is kept. What each has confirmed: before the copy that is its
+ * consistent point. `mustStand`: rows that were copied lean on it.
+ * @throws RESHARD_SLOT_GONE
+ */
 export async function makeSlots(
   journal: Journal,
   source: ReshardSide,
   clock: Clock,
-): Promise<SnapshotSlot[]> {
+  mustStand: boolean,
+): Promise<Lsn[]> {
   for (const shard of source.shards.keys()) {
     const name = slotName(journal.run, shard)
     await journal.register({ kind: 'slot', side: 'source', shard, name })
   }
-  const made = await Promise.allSettled(
+  const ends = await Promise.allSettled(
     source.shards.map((target, shard) =>
-      createSnapshotSlot(target, {
-        name: slotName(journal.run, shard),
-        temporary: false,
-        timeoutMs: SLOT_TIMEOUT_MS,
-        clock,
-      }),
+      makeSlot(target, slotName(journal.run, shard), clock, mustStand),
     ),
   )
-  const slots = made.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []))
-  for (const end of made) {
-    if (end.status === 'fulfilled') continue
-    await Promise.all(slots.map((slot) => slot.release().catch(() => undefined)))
-    throw end.reason
-  }
-  return slots
+  return ends.map((end) => {
+    if (end.status === 'rejected') throw end.reason
+    return end.value
+  })
+}
+
+async function makeSlot(
+  target: HostTarget,
+  name: string,
+  clock: Clock,
+  mustStand: boolean,
+): Promise<Lsn> {
+  const standing = await withShard(target, (client) => takeSlot(client, name, clock))
+  if (standing !== undefined) return standing
+  if (mustStand) throw engineError('RESHARD_SLOT_GONE', { slot: name, server: placeOf(target) })
+  const slot = await createSnapshotSlot(target, {
+    name,
+    temporary: false,
+    timeoutMs: SLOT_TIMEOUT_MS,
+    clock,
+  })
+  await slot.release().catch(() => undefined)
+  return slot.consistentLsn
 }
 
 /** Drops publications and slots that are recorded. Idempotent: what is gone is not missed. */
@@ -66,7 +91,9 @@ export async function dropSourceObjects(
   clock: Clock,
   onGone: (object: JournalObject) => Promise<void>,
 ): Promise<JournalObject[]> {
-  const wanted = objects.filter(({ kind }) => kind === 'slot' || kind === 'publication')
+  const wanted = objects.filter(
+    ({ kind, side }) => side === 'source' && (kind === 'slot' || kind === 'publication'),
+  )
   for (const object of wanted) {
     const target = source.shards[object.shard]
     if (!target) continue

@@ -2,18 +2,16 @@
  * The source's schema on every target: all but keys before the copy, keys and indexes after it, foreign keys and
  * triggers when nothing that we apply can trip over them.
  */
-import { engineError, toEngineError } from '../../errors/engine-error.js'
+import { toEngineError } from '../../errors/engine-error.js'
 import { adminQuery } from '../../pg/admin-query.js'
+import { ensureTargetTables } from '../journal/journal.js'
 import { onEachShard, placeOf, type ReshardSide } from '../side.js'
+import { applyOnce, type EntryWork, makeEntries } from './apply-entries.js'
 import type { SchemaDump, SchemaEntry } from './dump-schema.js'
+import { entriesOf } from './entry-stage.js'
 
 /** Name of the CHECK constraints of `pgshard setup --guards`. */
 const SETUP_GUARD = 'pgshard_guard'
-
-/** Entries that must wait until the rows are consistent, or would act on the rows that we apply. */
-const lateTypes = new Set(['FK CONSTRAINT', 'TRIGGER', 'EVENT TRIGGER', 'RULE'])
-
-export const isLate = (entry: SchemaEntry): boolean => lateTypes.has(entry.type)
 
 /**
  * A foreign key that is not checked against the rows that are there: copies of several sources are not of one
@@ -24,30 +22,25 @@ export function asNotValid(entry: SchemaEntry): string {
   return entry.sql.replace(/;\s*$/, ' NOT VALID;')
 }
 
-async function apply(target: ReshardSide, sql: string): Promise<void> {
-  // One text is one implicit transaction: a failure leaves nothing of it.
+/** Schemas, types, functions, sequences and tables without keys: on each target whole or not at all. Idempotent. */
+export async function makeTables(
+  target: ReshardSide,
+  dump: SchemaDump,
+  run: string,
+): Promise<void> {
   await onEachShard(target, async (client, shard) => {
-    try {
-      await adminQuery(client, `SET check_function_bodies = false; SET search_path = ''; ${sql}`)
-    } catch (error) {
-      const where = target.shards[shard] as (typeof target.shards)[number]
-      const reason = toEngineError(error).message
-      throw engineError(
-        'RESHARD_SCHEMA_APPLY',
-        { server: placeOf(where), reason },
-        { cause: error },
-      )
-    }
+    await ensureTargetTables(client)
+    await applyOnce(
+      client,
+      placeAt(target, shard),
+      { run, what: 'tables' },
+      `${dump.before}; ${dropGuards}`,
+    )
   })
 }
 
-/** Schemas, types, functions, sequences and tables without keys. */
-export async function makeTables(target: ReshardSide, dump: SchemaDump): Promise<void> {
-  await apply(target, dump.before)
-  await onEachShard(target, async (client) => {
-    await adminQuery(client, dropGuards)
-  })
-}
+const placeAt = (side: ReshardSide, shard: number): string =>
+  placeOf(side.shards[shard] as (typeof side.shards)[number])
 
 /** Guards say which rows belong on a shard of the source; on the targets they would refuse the rows that do belong there. */
 const dropGuards = `DO $guards$
@@ -58,16 +51,37 @@ BEGIN
   LOOP EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', item.name, item.conname); END LOOP;
 END $guards$`
 
-/** Primary keys, unique constraints, indexes, policies, statistics. */
-export async function makeIndexes(target: ReshardSide, dump: SchemaDump): Promise<void> {
-  const entries = dump.after.filter((entry) => !isLate(entry))
-  if (entries.length > 0) await apply(target, entries.map((entry) => entry.sql).join('\n'))
+/** What can stand before any change is applied: the keys that it is applied by, and what cannot be violated. */
+export async function makeKeys(
+  target: ReshardSide,
+  dump: SchemaDump,
+  work: EntryWork,
+): Promise<void> {
+  await makeEntries(target, entriesOf(dump, 'keys'), work)
 }
 
-/** Foreign keys (not yet validated), triggers and rules. */
-export async function makeTriggers(target: ReshardSide, dump: SchemaDump): Promise<void> {
-  const entries = dump.after.filter(isLate)
-  if (entries.length > 0) await apply(target, entries.map(asNotValid).join('\n'))
+/** Unique indexes besides those keys. Parts of the copy are of several moments: rows of two of them may collide until all are passed. */
+export async function makeUnique(
+  target: ReshardSide,
+  dump: SchemaDump,
+  work: EntryWork,
+): Promise<void> {
+  await makeEntries(target, entriesOf(dump, 'unique'), work)
+}
+
+export const hasUnique = (dump: SchemaDump): boolean => entriesOf(dump, 'unique').length > 0
+
+/** Foreign keys (not yet validated), triggers and rules, on each target all or none. Idempotent. */
+export async function makeTriggers(
+  target: ReshardSide,
+  dump: SchemaDump,
+  run: string,
+): Promise<void> {
+  const sql = entriesOf(dump, 'late').map(asNotValid).join('\n')
+  if (sql === '') return
+  await onEachShard(target, (client, shard) =>
+    applyOnce(client, placeAt(target, shard), { run, what: 'triggers' }, sql),
+  )
 }
 
 /** Checks the foreign keys against the rows; returns the names of those that do not hold, with the server's words. */

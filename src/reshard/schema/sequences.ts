@@ -3,6 +3,7 @@
  * side are made disjoint: shard j of M draws numbers that leave j + 1 when divided by M.
  */
 import { adminQuery } from '../../pg/admin-query.js'
+import type { HostClient } from '../../pg/host-client.js'
 import { type MovePlan, tableLabel } from '../move-table.js'
 import { onEachShard, type ReshardSide } from '../side.js'
 import { quoteLiteral } from '../sql-names.js'
@@ -31,8 +32,17 @@ SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS name, s.seqinc
  WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgshard') AND n.nspname !~ '^pg_'
    AND c.relpersistence <> 't'`
 
-async function readSequences(side: ReshardSide): Promise<SequenceState[][]> {
-  return onEachShard(side, async (client) => {
+/** Connections that are open already, by shard. */
+export interface OpenSides {
+  readonly sources: readonly HostClient[]
+  readonly targets: readonly HostClient[]
+}
+
+async function readSequences(
+  side: ReshardSide,
+  clients?: readonly HostClient[],
+): Promise<SequenceState[][]> {
+  return onEach(side, clients, async (client) => {
     const rows = await adminQuery(client, query)
     return rows.map((row) => ({
       name: row['name'] as string,
@@ -41,6 +51,14 @@ async function readSequences(side: ReshardSide): Promise<SequenceState[][]> {
       tables: row['tables'] ? ((JSON.parse(row['tables']) as string[] | null) ?? []) : [],
     }))
   })
+}
+
+function onEach<T>(
+  side: ReshardSide,
+  clients: readonly HostClient[] | undefined,
+  work: (client: HostClient, shard: number) => Promise<T>,
+): Promise<T[]> {
+  return clients ? Promise.all(clients.map(work)) : onEachShard(side, work)
 }
 
 /** The SQL for one sequence on one target; undefined when no source has drawn from it and it stays as it is. */
@@ -72,15 +90,16 @@ export async function advanceSequences(
   source: ReshardSide,
   target: ReshardSide,
   plan: MovePlan,
+  open?: OpenSides,
 ): Promise<number> {
   const states = new Map<string, SequenceState[]>()
-  for (const state of (await readSequences(source)).flat()) {
+  for (const state of (await readSequences(source, open?.sources)).flat()) {
     states.set(state.name, [...(states.get(state.name) ?? []), state])
   }
   const sharded = new Set(
     plan.tables.filter((table) => table.to.kind === 'sharded').map((table) => tableLabel(table)),
   )
-  await onEachShard(target, async (client, shard) => {
+  await onEach(target, open?.targets, async (client, shard) => {
     const parts = [...states.values()].map((same) => {
       const isSharded = same.some(({ tables }) => tables.some((label) => sharded.has(label)))
       return sequenceSql(same, { shard, count: plan.targetCount, isSharded })

@@ -2,8 +2,9 @@ import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.js'
 import { LSN_ZERO } from '../../../src/replication/lsn.js'
 import { publicationNames, startCommand } from '../../../src/replication/stream.js'
-import { asNotValid, isLate } from '../../../src/reshard/schema/copy-schema.js'
+import { asNotValid } from '../../../src/reshard/schema/copy-schema.js'
 import { fitted, splitEntries } from '../../../src/reshard/schema/dump-schema.js'
+import { stageEntries } from '../../../src/reshard/schema/entry-stage.js'
 import { sequenceSql } from '../../../src/reshard/schema/sequences.js'
 
 const dump = `SET statement_timeout = 0;
@@ -44,7 +45,8 @@ test('post-data is cut into its objects; foreign keys wait and are made without 
     ['FK CONSTRAINT', 't t_fkey'],
   ])
   const [primary, foreign] = entries as [(typeof entries)[0], (typeof entries)[0]]
-  expect([isLate(primary), isLate(foreign)]).toEqual([false, true])
+  const stages = stageEntries(entries)
+  expect([stages.get(primary), stages.get(foreign)]).toEqual(['keys', 'late'])
   expect(asNotValid(primary)).toBe(primary.sql)
   expect(asNotValid(foreign).endsWith('ON DELETE CASCADE NOT VALID;')).toBe(true)
 })

@@ -1,0 +1,116 @@
+/**
+ * Snapshots of one source to copy in, each with its watermark: the consistent point of a temporary slot. Several parts
+ * share one; it is replaced after ten minutes, because every slot waits for the transactions that are then open and
+ * every snapshot keeps dead rows from being removed.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Clock } from '../../base/clock.js'
+import { engineError } from '../../errors/engine-error.js'
+import { adminQuery } from '../../pg/admin-query.js'
+import type { HostClient, HostTarget } from '../../pg/host-client.js'
+import { type Lsn, printLsn } from '../../replication/lsn.js'
+import { createSnapshotSlot, type SnapshotSlot } from '../../replication/slot.js'
+import { placeOf } from '../side.js'
+import { quoteLiteral } from '../sql-names.js'
+
+const MAX_AGE_MS = 600_000
+const SLOT_TIMEOUT_MS = 600_000
+/** Tries to get a watermark that is not behind the permanent slot. */
+const ATTEMPTS = 60
+
+export interface SnapshotKeeperOptions {
+  /** The server that is read. */
+  readonly target: HostTarget
+  /** Begin of the names of its slots. */
+  readonly prefix: string
+  /** The permanent slot's consistent point: a watermark below it would lose what lies between. */
+  readonly floor: Lsn
+  readonly clock: Clock
+  readonly maxAgeMs?: number
+  /** Makes a standby reach its next consistent point soon. */
+  readonly nudge?: () => Promise<void>
+}
+
+interface Kept {
+  readonly slot: SnapshotSlot
+  readonly madeMs: number
+}
+
+/** A transaction of a reader, and what it sees. */
+export interface ReaderTransaction {
+  readonly snapshot: string
+  readonly watermark: Lsn
+}
+
+export class SnapshotKeeper {
+  readonly #options: SnapshotKeeperOptions
+  #current: Kept | undefined
+  /** One after the other: a snapshot must not go while it is being imported. */
+  #turn: Promise<unknown> = Promise.resolve()
+
+  constructor(options: SnapshotKeeperOptions) {
+    this.#options = options
+  }
+
+  /** Leaves the client in a transaction of the present snapshot; `held` is the one that it is in already. */
+  enter(client: HostClient, held?: ReaderTransaction): Promise<ReaderTransaction> {
+    const entering = this.#turn.then(() => this.#enter(client, held))
+    this.#turn = entering.catch(() => undefined)
+    return entering
+  }
+
+  async close(): Promise<void> {
+    await this.#turn
+    const kept = this.#current
+    this.#current = undefined
+    await kept?.slot.release().catch(() => undefined)
+  }
+
+  async #enter(client: HostClient, held?: ReaderTransaction): Promise<ReaderTransaction> {
+    const { clock, maxAgeMs = MAX_AGE_MS } = this.#options
+    const known = this.#current
+    const isFresh = known !== undefined && clock.monotonicMs() - known.madeMs < maxAgeMs
+    const { slot } = isFresh ? known : await this.#replace()
+    if (held?.snapshot === slot.snapshotName) return held
+    await enterSnapshot(client, slot.snapshotName, held !== undefined)
+    return { snapshot: slot.snapshotName, watermark: slot.consistentLsn }
+  }
+
+  async #replace(): Promise<Kept> {
+    const old = this.#current
+    this.#current = undefined
+    await old?.slot.release().catch(() => undefined)
+    const { target, prefix, floor, clock, nudge } = this.#options
+    for (let attempt = 1; ; attempt++) {
+      const making = createSnapshotSlot(target, {
+        name: `${prefix}${randomBytes(4).toString('hex')}`,
+        temporary: true,
+        timeoutMs: SLOT_TIMEOUT_MS,
+        clock,
+      })
+      making.catch(() => undefined)
+      await nudge?.()
+      const slot = await making
+      if (slot.consistentLsn >= floor) {
+        const kept = { slot, madeMs: clock.monotonicMs() }
+        this.#current = kept
+        return kept
+      }
+      await slot.release().catch(() => undefined)
+      if (attempt === ATTEMPTS) {
+        throw engineError('RESHARD_READER_BEHIND', {
+          server: placeOf(target),
+          reached: printLsn(slot.consistentLsn),
+          wanted: printLsn(floor),
+        })
+      }
+      await clock.sleep(1_000)
+    }
+  }
+}
+
+async function enterSnapshot(client: HostClient, name: string, isInside: boolean): Promise<void> {
+  if (isInside) await adminQuery(client, 'COMMIT')
+  await adminQuery(client, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
+  await adminQuery(client, `SET TRANSACTION SNAPSHOT ${quoteLiteral(name)}`)
+}

@@ -1,0 +1,62 @@
+/** The switch, and what is cleared up after it. */
+import { toEngineError } from '../../errors/engine-error.js'
+import { cutover } from '../cutover/cutover.js'
+import { readJournal } from '../journal/read-journal.js'
+import { dropSourceObjects } from '../journal/run-objects.js'
+import { catchUp } from '../marker.js'
+import { validateForeignKeys } from '../schema/copy-schema.js'
+import { startFollowers } from './follow-step.js'
+import type { RunContext } from './run-context.js'
+import { targetSchema } from './schema-step.js'
+
+export async function cutoverStep(context: RunContext): Promise<void> {
+  const { options, found, journal } = context
+  const { source, target, gate, config, budgetMs, clock, log } = options
+  await config.prepare()
+  await gate.open()
+  await startFollowers(context)
+  await context.watched(catchUp(source, context.followers))
+  context.say('switching over')
+  // Never broken off from outside: it gives back what it took.
+  const report = await cutover({
+    source,
+    target,
+    plan: found.plan,
+    followers: context.followers,
+    gate,
+    config,
+    journal,
+    lateSchema: found.replicaRole ? undefined : await context.dump(),
+    budgetMs,
+    clock,
+    log,
+  })
+  context.cutover = report
+  await journal.note({ write_pause_ms: report.writePauseMs })
+  context.say(`switched; writes were paused for ${report.writePauseMs} ms`)
+}
+
+/** The move is done: what fails here is told and left to cleanup. */
+export async function finishStep(context: RunContext): Promise<void> {
+  const { options, journal } = context
+  const { source, target, log, clock } = options
+  context.say('clearing up: slots and publications')
+  const attempt = async (what: string, work: () => Promise<void>): Promise<void> => {
+    await work().catch((error: unknown) => {
+      log.warn(`the move is done, but ${what} failed`, { reason: toEngineError(error).message })
+    })
+  }
+  await attempt('ending the streams', () => context.stopFollowers())
+  await attempt('dropping slots and publications (say reshard cleanup)', async () => {
+    const record = await readJournal(source.name, target)
+    await dropSourceObjects(record?.objects ?? [], source, clock, (object) =>
+      journal.markGone(object),
+    )
+  })
+  await attempt('validating foreign keys', async () => {
+    const dump = await context.dump()
+    if (dump) context.brokenForeignKeys = await validateForeignKeys(target, dump)
+  })
+  await attempt('writing the journal', () => journal.markGone(targetSchema))
+  context.say(`"${source.name}" is served by ${target.shards.length} shards`)
+}

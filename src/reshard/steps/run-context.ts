@@ -1,0 +1,85 @@
+/** What the steps of one run share: its options, its journal, what is known of both sides, and the streams. */
+import { engineError, toEngineError } from '../../errors/engine-error.js'
+import type { CutoverReport } from '../cutover/cutover.js'
+import type { Follower } from '../follow/follower.js'
+import type { Journal } from '../journal/journal.js'
+import type { SchemaDump } from '../schema/dump-schema.js'
+import type { VerifyReport } from '../verify/verify.js'
+import type { RunFacts } from './run-facts.js'
+import type { RunOptions } from './run-options.js'
+
+export interface CopiedTable {
+  readonly name: string
+  readonly rows: number
+  readonly bytes: number
+}
+
+export class RunContext {
+  readonly options: RunOptions
+  readonly journal: Journal
+  readonly found: RunFacts
+  readonly startedMs: number
+  followers: readonly Follower[] = []
+  copied: readonly CopiedTable[] = []
+  verify: VerifyReport | undefined
+  cutover: CutoverReport | undefined
+  brokenForeignKeys: readonly string[] = []
+  #dump: SchemaDump | undefined
+  #ended = 0
+
+  constructor(options: RunOptions, journal: Journal, found: RunFacts) {
+    this.options = options
+    this.journal = journal
+    this.found = found
+    this.startedMs = options.clock.monotonicMs()
+  }
+
+  /** A place where tests end the run. Every name is in `faultPoints`. */
+  async point(name: string): Promise<void> {
+    await this.options.atPoint?.(name)
+  }
+
+  /** @throws INTERRUPTED */
+  checkSignal(): void {
+    if (this.options.signal?.aborted) throw engineError('INTERRUPTED', { what: 'reshard run' })
+  }
+
+  say(text: string): void {
+    this.options.listener.step(text)
+  }
+
+  /** The schema as it was dumped; undefined when the tables stood on the targets before the run. */
+  async dump(): Promise<SchemaDump | undefined> {
+    if (this.#dump) return this.#dump
+    const kept = await this.journal.text('schema')
+    this.#dump = kept === undefined ? undefined : (JSON.parse(kept) as SchemaDump)
+    return this.#dump
+  }
+
+  /** Of this process, also when its streams have ended. */
+  get changesApplied(): number {
+    return this.#ended + this.changes()
+  }
+
+  changes(): number {
+    return this.followers.reduce((sum, follower) => sum + follower.changes, 0)
+  }
+
+  /** A follower that fails, and a lost journal, cut short what would wait in vain. */
+  async watched<T>(work: Promise<T>): Promise<T> {
+    work.catch(() => undefined)
+    const failures = this.followers.map((follower) => follower.failed)
+    return Promise.race([work, this.journal.lost, ...failures])
+  }
+
+  async stopFollowers(): Promise<void> {
+    const ends = await Promise.allSettled(this.followers.map((follower) => follower.stop()))
+    for (const end of ends) {
+      if (end.status === 'fulfilled') continue
+      const reason = toEngineError(end.reason).message
+      this.options.log.warn('a stream did not end as it should', { reason })
+    }
+    this.#ended += this.changes()
+    this.followers = []
+  }
+}
