@@ -42,6 +42,15 @@ export function youngestOfCycle(places: readonly Standing[]): Waiter<never> | un
   return youngest?.waiter
 }
 
+/** Those that have used nothing of what they hold give it back to those that have work on other servers: as many as wait, the youngest first. */
+export function makeWay({ waiting, owners }: Standing): void {
+  const atWork = waiting.filter(({ owner }) => owner?.giveBack === undefined).length
+  if (atWork === 0) return
+  const unused = owners.flatMap((owner) => (owner?.giveBack ? [owner] : []))
+  unused.sort((a, b) => b.order - a.order)
+  for (const owner of unused.slice(0, atWork)) owner.giveBack?.()
+}
+
 /** Ends the wait with an error. */
 export function endWait(waiter: Waiter<never>, error: unknown): void {
   if (!settle(waiter)) return

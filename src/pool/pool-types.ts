@@ -55,6 +55,8 @@ export interface PoolEnvironment {
 export interface Owner {
   /** The youngest has the highest. */
   readonly order: number
+  /** There while it has used nothing of what it holds: gives all of it back, because one who cannot do so waits. */
+  readonly giveBack?: (() => void) | undefined
 }
 
 export interface PoolCounters {

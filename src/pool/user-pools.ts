@@ -13,7 +13,7 @@ import type { ServerConnection } from '../server/server-connection.js'
 import { Balancer } from './balancer.js'
 import { primaryAmong, readersAmong } from './choose-hosts.js'
 import type { PoolDefinition, ReadWriteStrategy } from './definition.js'
-import { endWait, youngestOfCycle } from './holder-cycles.js'
+import { endWait, makeWay, youngestOfCycle } from './holder-cycles.js'
 import type { Position } from './host-group.js'
 import type { CheckoutRequest } from './pool-types.js'
 import type { HostRoles } from './roles.js'
@@ -216,7 +216,7 @@ export class UserPools implements ShardPools {
     try {
       const request = this.#requestAt(attempt, moved.signal, isAutoPrimary)
       const waiting = pool.pool.checkout(request)
-      if (request.isHolder) this.#breakCycle()
+      if (request.isHolder) this.#letOthersGoOn()
       return await waiting
     } catch (error) {
       if (moved.signal.aborted && attempt.options.signal?.aborted !== true) return undefined
@@ -258,8 +258,9 @@ export class UserPools implements ShardPools {
   }
 
   /** Transactions over several shards that wait for each other would wait until their time is over: the youngest gives way. */
-  #breakCycle(): void {
+  #letOthersGoOn(): void {
     const pools = this.#installed.shards.flat()
+    for (const { pool } of pools) makeWay(pool.standing)
     const youngest = youngestOfCycle(pools.map(({ pool }) => pool.standing))
     if (!youngest) return
     endWait(youngest, engineError('POOL_HOLDERS_DEADLOCK', { database: this.definition.database }))

@@ -10,6 +10,7 @@ import {
   type RelayOutput,
 } from '../../executor/relay.js'
 import type { PinReason } from '../../plan/effects.js'
+import type { Owner } from '../../pool/pool-types.js'
 import type { ServerCheckout } from '../../pool/shard-pools.js'
 import { QueryReceiver } from '../../server/query-receiver.js'
 import { queryFrame, type ServerConnection } from '../../server/server-connection.js'
@@ -17,6 +18,7 @@ import { settingsDifference } from '../../server/settings.js'
 import type { SharedStatement } from '../../server/shared-statement.js'
 import type { DatabaseAccess } from '../environment.js'
 import { namedFrame, syncFrame } from '../requests/batch.js'
+import { type Collecting, collectServers } from './collect-servers.js'
 import { giveBack } from './give-back.js'
 import { SeenPositions } from './seen-positions.js'
 import type { Transaction } from './transaction.js'
@@ -76,7 +78,11 @@ export class HeldServers {
   #cancels: Promise<void> | undefined
   static #firsts = 0
   /** The client, as those see it who wait for the same pools. */
-  readonly owner = { order: 0 }
+  readonly owner: Collecting<HeldServer>['owner'] = { order: 0, giveBack: undefined }
+  /** It has made way for a transaction that waited. */
+  isSentBack = false
+  /** How often a wait was ended from outside. */
+  stops = 0
 
   constructor(
     access: DatabaseAccess,
@@ -155,7 +161,7 @@ export class HeldServers {
     const checkout = this.#access.pools.checkout(shard, wish.role, {
       ...(wish.after ? { after: wish.after } : {}),
       signal: waiting.signal,
-      holdsServers: this.#held.size > 0,
+      holdsServers: this.#held.size > 0 || this.isSentBack,
       owner: this.#asOwner(),
     })
     if (!(checkout instanceof Promise)) return this.#add(number, checkout)
@@ -178,15 +184,13 @@ export class HeldServers {
   }
 
   /** In ascending shard order, so that two scatters cannot wait for each other (hard-parts §3.4). */
-  async acquireAll(shards: readonly number[], role: 'primary' | 'any'): Promise<HeldServer[]> {
-    const helds: HeldServer[] = []
-    for (const shard of shards) helds.push(await this.acquire(shard, role))
-    return helds
+  acquireAll(shards: readonly number[], role: 'primary' | 'any'): Promise<HeldServer[]> {
+    return collectServers(this, shards, role)
   }
 
   /** As those see it who wait for the same servers: as old as its first. */
-  #asOwner(): { order: number } {
-    if (this.#held.size === 0) this.owner.order = ++HeldServers.#firsts
+  #asOwner(): Owner {
+    if (this.#held.size === 0 && !this.isSentBack) this.owner.order = ++HeldServers.#firsts
     return this.owner
   }
 
@@ -211,8 +215,14 @@ export class HeldServers {
     held.server.onIdle = undefined
   }
 
-  /** Leaves the queue of a pool. */
+  /** The wait for a server ends, whatever it was for. */
   stopWaiting(): void {
+    this.stops++
+    this.leaveQueue()
+  }
+
+  /** Leaves the queue of a pool. */
+  leaveQueue(): void {
     this.#waiting?.abort()
   }
 

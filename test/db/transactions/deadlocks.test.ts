@@ -1,9 +1,10 @@
 /** Transactions that wait for each other over shards, or in our own pools: one gives way in time, nobody hangs. */
-import type pg from 'pg'
+import pg from 'pg'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { expectNothingLeft } from '../../support/leak-check.js'
 import { makeRandom } from '../../support/random.js'
 import { bySize } from '../../support/test-size.js'
+import { waitFor } from '../../support/wait-for.js'
 import { failure, SHARDS, type ShardedRig, useShardedRig } from '../session/sharded-rig.js'
 
 const fill = async (rig: ShardedRig) => {
@@ -185,4 +186,43 @@ describe.each([1, 2])('pools of %i servers and 20 clients', (size) => {
     expect(await total(rig())).toBe(600)
     await nothingLeft(rig())
   }, 120_000)
+})
+
+describe('pools of one server', () => {
+  const rig = useShardedRig(['default_pool_size = 1', 'checkout_timeout = 20000'])
+  beforeEach(() => fill(rig()), 20_000)
+
+  const isWaiting = async (admin: pg.Client, count = 1) => {
+    const { rows } = await admin.query('show clients')
+    return rows.filter(({ state }) => state === 'waiting').length >= count
+  }
+
+  it('scatters take their servers all or none: a transaction gets what one has not used', async () => {
+    const admin = new pg.Client(rig().served.adminUrl)
+    await admin.connect()
+    const [writer, reader] = await Promise.all([rig().served.connect(), rig().served.connect()])
+    await writer.query('begin')
+    await writer.query(ADD, [-1, rig().key(2), 1])
+    const read = reader.query('select id from item')
+    await waitFor(() => isWaiting(admin), { what: 'the scatter in line for the last shard' })
+    for (const shard of [1, 0]) await writer.query(ADD, [1, rig().key(shard), 1])
+    expect((await writer.query('commit')).command).toBe('COMMIT')
+    expect((await read).rows).toHaveLength(SHARDS * 2)
+    await Promise.all([writer.end(), reader.end(), admin.end()])
+  })
+
+  it('the sweep does not wait for a server whose client waits for the lock of what is swept', async () => {
+    const [{ id, cluster_id: cluster } = {}] = await rig().onShard(
+      1,
+      'select id, cluster_id from pgshard.shard where is_here',
+    )
+    const gid = `pgshard_${cluster}_${id}_${'cd'.repeat(16)}_${id}`
+    await rig().onShard(1, 'begin')
+    await rig().onShard(1, 'update item set v = v')
+    await rig().onShard(1, `prepare transaction '${gid}'`)
+    const client = await rig().served.connect()
+    await client.query(ADD, [1, rig().key(1), 1])
+    await client.end()
+    await nothingLeft(rig())
+  }, 30_000)
 })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ServerCheckout } from '../../../src/pool/shard-pools.js'
 import type { UserPools } from '../../../src/pool/user-pools.js'
+import { collectServers } from '../../../src/session/state/collect-servers.js'
 import { settled } from '../../support/fake-clock.js'
 import { defineHost, definePool } from './define.js'
 import { start } from './fake-hosts.js'
@@ -27,6 +28,37 @@ function client(user: UserPools, order: number) {
       held.push(got)
       return got
     },
+  }
+}
+
+/** A client whose statement needs servers of several shards, and that has used none yet. */
+function collector(user: UserPools, order: number) {
+  const owner = { order, giveBack: undefined as (() => void) | undefined }
+  const held = new Set<ServerCheckout>()
+  let waiting: AbortController | undefined
+  const add = (one: ServerCheckout) => {
+    held.add(one)
+    return one
+  }
+  return {
+    owner,
+    stops: 0,
+    isSentBack: false,
+    get size() {
+      return held.size
+    },
+    acquire(shard: number): ServerCheckout | Promise<ServerCheckout> {
+      waiting = new AbortController()
+      const holdsServers = held.size > 0 || this.isSentBack
+      const options = { owner, holdsServers, signal: waiting.signal }
+      const got = user.checkout(shard, 'primary', options)
+      return got instanceof Promise ? got.then(add) : add(got)
+    },
+    release(one: ServerCheckout) {
+      held.delete(one)
+      one.release()
+    },
+    leaveQueue: () => waiting?.abort(),
   }
 }
 
@@ -98,5 +130,44 @@ describe('transactions that wait for each other (hard-parts §3.4)', () => {
     await second.take(0)
     expect(first.held).toHaveLength(2)
     expect(second.held).toHaveLength(2)
+  })
+
+  it('a scatter gives back what it has not used to one who holds others: nobody fails', async () => {
+    const { user } = shards(3)
+    const transaction = client(user, 1)
+    await transaction.take(2)
+    const scatter = collector(user, 2)
+    const all = outcomeOf(collectServers(scatter, [0, 1, 2], 'primary'))
+    for (let i = 0; i < 3; i++) await settled()
+    expect(scatter.size).toBe(2)
+    await transaction.take(1)
+    await transaction.take(0)
+    expect(all).toEqual({})
+    // who comes now stands behind the scatter
+    const late = outcomeOf(client(user, 3).take(0))
+    for (const one of transaction.held) one.release()
+    await settled()
+    expect(all.value).toHaveLength(3)
+    expect(late).toEqual({})
+  })
+
+  it('a scatter that got a server for which a holder waits gives it back before it waits for the next', async () => {
+    const { user } = shards(2)
+    const other = client(user, 1)
+    await other.take(0)
+    const transaction = client(user, 2)
+    await transaction.take(1)
+    const scatter = collector(user, 3)
+    scatter.isSentBack = true
+    const all = outcomeOf(collectServers(scatter, [0, 1], 'primary'))
+    await settled()
+    const wanted = outcomeOf(transaction.take(0))
+    await settled()
+    other.held[0]!.release()
+    await settled()
+    expect(wanted.value).toBeDefined()
+    for (const one of transaction.held) one.release()
+    await settled()
+    expect(all.value).toHaveLength(2)
   })
 })
