@@ -49,7 +49,7 @@ export interface ProxyOptions {
   /** Tells when a host name has another address (`dns_ttl`). */
   readonly names?: NameCache
   readonly openServer: OpenServer
-  readonly knowledge: Pick<KnowledgeSources, 'makePlanner' | 'readCatalog'>
+  readonly knowledge: Pick<KnowledgeSources, 'makePlanner' | 'readCatalog' | 'readNumbers'>
   /** Runs when the last client is gone, before `ended`. */
   readonly beforeEnd?: () => Promise<void>
   readonly acceptClient: (socket: ByteSocket, environment: SessionEnvironment) => Promise<void>
