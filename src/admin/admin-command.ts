@@ -89,6 +89,7 @@ export const SHOW_TABLES = new Set([
   'replication',
   'servers',
   'stats',
+  'topology',
   'transactions',
   'users',
   'version',

@@ -7,6 +7,7 @@ import type {
   PoolView,
   ProxyView,
   ServerView,
+  TopologyView,
   TransactionView,
   UsageView,
   WorkerView,
@@ -27,6 +28,7 @@ export interface ViewSnapshot {
   readonly config: readonly ConfigView[]
   readonly workers: readonly WorkerView[]
   readonly transactions: readonly TransactionView[]
+  readonly topology: readonly TopologyView[]
 }
 
 export function takeSnapshot(view: ProxyView): ViewSnapshot {
@@ -44,6 +46,7 @@ export function takeSnapshot(view: ProxyView): ViewSnapshot {
     config: view.config(),
     workers: view.workers(),
     transactions: view.transactions(),
+    topology: view.topology(),
   }
 }
 
@@ -68,6 +71,7 @@ export function mergeViews(
     config: () => first?.config ?? [],
     workers: () => workers,
     transactions: () => distinctTransactions(snapshots),
+    topology: () => snapshots.flatMap(({ topology }) => topology),
   }
 }
 

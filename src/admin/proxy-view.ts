@@ -209,6 +209,19 @@ export interface TransactionView {
   readonly reason: string
 }
 
+/** One database as the epochs say it, seen by one process. */
+export interface TopologyView {
+  readonly database: string
+  /** Its row in pgshard.proxy. */
+  readonly proxyId: string
+  readonly epoch: number
+  /** `serving`, `inactive` (another side has the truth, or will), `held` (nobody knows yet) or `fenced` (held in vain). */
+  readonly state: string
+  /** Since it was looked at. */
+  readonly ageMs: number
+  readonly worker: number
+}
+
 export interface ProxyView {
   readonly version: string
   /** Since the epoch, of this moment. */
@@ -226,4 +239,6 @@ export interface ProxyView {
   workers(): readonly WorkerView[]
   /** As the sweep of a moment ago has found them. */
   transactions(): readonly TransactionView[]
+  /** Databases whose shards keep an epoch. */
+  topology(): readonly TopologyView[]
 }

@@ -8,6 +8,7 @@ import type {
   PoolView,
   ProxyView,
   ServerView,
+  TopologyView,
   TransactionView,
   WorkerView,
 } from './proxy-view.js'
@@ -271,6 +272,18 @@ function countThings(view: ProxyView): { list: string; items: number }[] {
   ]
 }
 
+const topology = table<TopologyView>(
+  [
+    text('database', (t) => t.database),
+    text('proxy_id', (t) => t.proxyId),
+    count('epoch', (t) => t.epoch),
+    text('state', (t) => t.state),
+    count('age_ms', (t) => t.ageMs),
+    count('worker', (t) => t.worker),
+  ],
+  (view) => view.topology(),
+)
+
 const transactions = table<TransactionView>(
   [
     text('database', (t) => t.database),
@@ -304,6 +317,7 @@ const commands: readonly (readonly [string, string])[] = [
     'SHOW TRANSACTIONS',
     'prepared transactions that wait for their end, as the last sweep found them',
   ],
+  ['SHOW TOPOLOGY', 'epoch of each database, as a cutover leaves it, and what this proxy does'],
   ['SHOW CONFIG', 'settings, and where each comes from'],
   ['SHOW WORKERS', 'processes of the proxy, and what each has used'],
   ['SHOW VERSION', 'version of pgshard'],
@@ -338,6 +352,7 @@ export const plainTables: Readonly<Record<string, ShowTable>> = {
   pools,
   replication,
   servers,
+  topology,
   transactions,
   users,
   version,

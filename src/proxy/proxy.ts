@@ -9,6 +9,7 @@ import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import { OneAtATime } from '../base/one-at-a-time.js'
 import type { LoadedConfig } from '../config/loaded-config.js'
+import type { TwoPhaseStep } from '../executor/two-phase.js'
 import type { ByteSocket } from '../net/byte-socket.js'
 import { type Listener, type ListenOptions, listen } from '../net/listener.js'
 import type { NameCache } from '../net/name-cache.js'
@@ -19,7 +20,7 @@ import { AuthQueries } from './auth-queries.js'
 import { Cancels } from './cancels.js'
 import { ClientRegistry } from './client-registry.js'
 import { makeControl } from './control.js'
-import { DeadlockWatch } from './deadlock-watch.js'
+import { DeadlockWatch } from './deadlocks/deadlock-watch.js'
 import { definePools, layoutOf, placesOf } from './define-pools.js'
 import { alone, type Fleet, ProcessIds, type WorkerPlace } from './fleet.js'
 import { Guests } from './guests.js'
@@ -32,6 +33,7 @@ import { prepareLogins } from './prepare-logins.js'
 import { reportedReload } from './reported-reload.js'
 import { makeEnvironment } from './session-environment.js'
 import { checkShards } from './start-checks.js'
+import { TopologyWatch } from './topology/topology-watch.js'
 import { TwoPhaseCommits } from './two-phase-commits.js'
 import { makeView } from './view.js'
 
@@ -55,6 +57,8 @@ export interface ProxyOptions {
   readonly acceptClient: (socket: ByteSocket, environment: SessionEnvironment) => Promise<void>
   /** Present in a worker: the others, and where connections come from. */
   readonly fleet?: Fleet
+  /** Told of each step of each two-phase commit; for tests that end the process there. */
+  readonly onTwoPhaseStep?: (step: TwoPhaseStep) => void
 }
 
 /** A configuration that is ready: everything that can fail has been done. One of the two must be called. */
@@ -109,6 +113,7 @@ class RunningProxy implements ServingProxy {
   readonly #guests: Guests
   readonly #authQueries: AuthQueries
   readonly #listenHubs: ListenHubs
+  readonly #topology: TopologyWatch
   #inForce: InForce
   #listeners: Listener[] = []
   #isDraining = false
@@ -127,12 +132,8 @@ class RunningProxy implements ServingProxy {
     const processIds = new ProcessIds(place, fleet?.keySecret)
     this.#clients = new ClientRegistry(processIds)
     const forward = fleet?.cancel.bind(fleet)
-    this.cancels = new Cancels({
-      clients: this.#clients,
-      processIds,
-      place,
-      ...(forward ? { forward } : {}),
-    })
+    const known = { clients: this.#clients, processIds, place }
+    this.cancels = new Cancels({ ...known, ...(forward ? { forward } : {}) })
     const roleCheckTimeoutMs = config.general.lsnCheckTimeoutMs
     this.#pools = new Pools({ clock, log, random, openServer, roleCheckTimeoutMs })
     if (options.names) options.names.onChange = (host) => this.#pools.hostMoved(host)
@@ -147,17 +148,19 @@ class RunningProxy implements ServingProxy {
     const general = () => this.#inForce.config.general
     const asking = { openServer, clock, log }
     const waitMs = () => general().twoPhaseWaitMs
-    this.#twoPhase = new TwoPhaseCommits({ ...asking, pools: this.#pools, waitMs })
+    const two = { pools: this.#pools, waitMs, onStep: options.onTwoPhaseStep }
+    this.#twoPhase = new TwoPhaseCommits({ ...asking, ...two })
     const deadlockMs = () => general().crossShardDeadlockMs
     this.#deadlocks = new DeadlockWatch({ ...asking, waitMs: deadlockMs })
     const askers = { ...parts, clock, log, openServer, inForce: () => this.#inForce }
     this.#guests = new Guests(askers)
     this.#authQueries = new AuthQueries(askers)
     this.#listenHubs = new ListenHubs({ ...askers, general })
+    this.#topology = this.#watchTopology()
     this.view = makeView({
       ...parts,
       listenHubs: this.#listenHubs,
-      twoPhase: this.#twoPhase,
+      ...{ twoPhase: this.#twoPhase, topology: this.#topology },
       version: options.version,
       clock,
       startedAtMs: clock.monotonicMs(),
@@ -185,6 +188,16 @@ class RunningProxy implements ServingProxy {
     })
   }
 
+  #watchTopology(): TopologyWatch {
+    const { clock, log, openServer, version } = this.#options
+    return new TopologyWatch({
+      ...{ clock, log, openServer, version, pools: this.#pools, clients: this.#clients },
+      address: () => ({ host: this.host, port: this.port }),
+      config: () => this.#inForce.config,
+      follow: (config) => this.#reloads.run(async () => (await this.#prepare(config)).commit()),
+    })
+  }
+
   get host(): string {
     return this.#listeners[0]?.host ?? ''
   }
@@ -194,7 +207,9 @@ class RunningProxy implements ServingProxy {
   }
 
   async start(): Promise<void> {
-    const { config, log, acceptClient, fleet } = this.#options
+    const { log, acceptClient, fleet } = this.#options
+    const config = await this.#topology.asEpochsSay(this.#options.config)
+    if (config !== this.#options.config) this.#inForce = this.#make(config)
     this.#pools.apply(definePools(config))
     for (const warning of config.warnings) log.warn(warning)
     const onSocket = (socket: ByteSocket) => void acceptClient(socket, this.#environment)
@@ -213,6 +228,7 @@ class RunningProxy implements ServingProxy {
     if (this.#place.number === 0) this.#twoPhase.start()
     isReady = true
     for (const socket of held) onSocket(socket)
+    this.#topology.start()
   }
 
   reload(): Promise<void> {
@@ -251,6 +267,10 @@ class RunningProxy implements ServingProxy {
    * exchanged in one turn, so that no statement is routed by the one and run on the other.
    */
   async prepareReload(config: LoadedConfig): Promise<PreparedReload> {
+    return this.#prepare(await this.#topology.asEpochsSay(config))
+  }
+
+  async #prepare(config: LoadedConfig): Promise<PreparedReload> {
     const next = this.#make(config)
     const definitions = [...definePools(config), ...this.#guests.definitions(config, next)]
     const moved = this.#movedDatabases(config, next)
@@ -352,6 +372,7 @@ class RunningProxy implements ServingProxy {
     this.#twoPhase.stop()
     this.#deadlocks.stop()
     this.#listenHubs.close()
+    await Promise.race([this.#topology.stop(), clock.sleep(1000)])
     this.#pools.goOffline()
     await Promise.race([this.#pools.whenDrained(), clock.sleep(1000)])
     await this.#options.beforeEnd?.()

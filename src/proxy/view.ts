@@ -20,6 +20,7 @@ import type { ClientRegistry } from './client-registry.js'
 import { sharedId, type WorkerPlace } from './fleet.js'
 import type { ListenHubs } from './listen-hubs.js'
 import { replicationOf } from './replication-view.js'
+import type { TopologyWatch } from './topology/topology-watch.js'
 import type { TwoPhaseCommits } from './two-phase-commits.js'
 
 export interface ViewSources {
@@ -32,6 +33,7 @@ export interface ViewSources {
   readonly place: WorkerPlace
   readonly listenHubs: ListenHubs
   readonly twoPhase: Pick<TwoPhaseCommits, 'unfinished'>
+  readonly topology: Pick<TopologyWatch, 'states'>
   isDraining(): boolean
   /** The configuration in force. */
   config(): LoadedConfig
@@ -59,6 +61,7 @@ export function makeView(sources: ViewSources): ProxyView {
     config: () => configRows(sources.config()),
     workers: () => [workerRow(sources)],
     transactions: () => [...sources.twoPhase.unfinished()],
+    topology: () => [...sources.topology.states()].map((one) => ({ ...one, worker: place.number })),
   }
 }
 

@@ -38,7 +38,8 @@ export function sideOf(config: MoveConfig, name: string): ReshardSide {
   const mine = config.users.filter((user) => user.databases.includes(name))
   const user = mine.find((one) => one.schemaAdmin) ?? mine[0]
   const shards = database.shards.map(({ hosts }) => targetOf(primaryOf(hosts), user, name))
-  return { name, shards, sharding }
+  const roles = [...new Set(mine.map((one) => one.serverUser ?? one.name))]
+  return { name, shards, sharding, roles }
 }
 
 /** The primary that is written; `auto` hosts count where none is named. */

@@ -7,6 +7,8 @@ export interface ReshardSide {
   readonly name: string
   readonly shards: readonly HostTarget[]
   readonly sharding: ShardingConfig
+  /** Logins of proxies, which register on the first shard. */
+  readonly roles?: readonly string[]
 }
 
 /** Output in one canonical form, whatever the server, role or database sets. */

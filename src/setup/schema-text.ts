@@ -2,6 +2,7 @@
  * Schema pgshard as SQL, a version at a time. A version that was released is never changed: a new one is added.
  * Every statement may be run again where that costs nothing, because the resharder may have made the schema before.
  */
+import { topologyTables } from '../topology/epoch.js'
 
 /** Key of the advisory lock under which anybody makes or changes objects of the schema. */
 export const SCHEMA_LOCK = 7_307_498_301
@@ -60,30 +61,14 @@ CREATE TABLE pgshard.node (
 );
 COMMENT ON TABLE pgshard.node IS 'leases of node numbers for unique ids';
 
-CREATE TABLE pgshard.proxy (
-  id text PRIMARY KEY,
-  host text NOT NULL,
-  port integer NOT NULL,
-  process_id integer NOT NULL,
-  version text NOT NULL,
-  database text NOT NULL,
-  epoch bigint NOT NULL DEFAULT 0,
-  started_at timestamptz NOT NULL DEFAULT now(),
-  heartbeat_at timestamptz NOT NULL DEFAULT now()
+CREATE UNLOGGED TABLE pgshard.waiter (
+  process text PRIMARY KEY,
+  parties jsonb NOT NULL,
+  seen_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-COMMENT ON TABLE pgshard.proxy IS 'running proxies; one whose heartbeat is recent must be reached by a cutover';
+COMMENT ON TABLE pgshard.waiter IS 'transactions over shards that wait now, of each proxy: for deadlocks between proxies';
 
-CREATE TABLE pgshard.topology (
-  only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-  epoch bigint NOT NULL DEFAULT 0,
-  active boolean NOT NULL DEFAULT true,
-  fenced boolean NOT NULL DEFAULT false,
-  truth text,
-  changed_at timestamptz NOT NULL DEFAULT now()
-);
-INSERT INTO pgshard.topology DEFAULT VALUES;
-COMMENT ON TABLE pgshard.topology IS 'which epoch this database belongs to, and where the truth about it is kept';
-`
+${topologyTables}`
 
 /** The secret stays with the proxy that decides; a gid shows only the head of its hash. */
 const decideFunctions = `
@@ -201,7 +186,7 @@ export const CURRENT_VERSION = (schemaVersions.at(-1) as SchemaVersion).version
 export function roleGrants(role: string): string {
   return `GRANT SELECT ON pgshard.decision TO ${role};
 GRANT EXECUTE ON FUNCTION pgshard.abort(text), pgshard.settle(bytea), pgshard.sweep_aborts() TO ${role};
-GRANT SELECT, INSERT, UPDATE, DELETE ON pgshard.copy_checkpoint, pgshard.node, pgshard.proxy TO ${role};
+GRANT SELECT, INSERT, UPDATE, DELETE ON pgshard.copy_checkpoint, pgshard.node, pgshard.proxy, pgshard.waiter TO ${role};
 `
 }
 
@@ -210,7 +195,7 @@ export const dropObjects = `
 DROP FUNCTION IF EXISTS pgshard.decide(bytea, integer[]), pgshard.forget(bytea), pgshard.abort(text),
   pgshard.settle(bytea), pgshard.sweep_aborts(), pgshard.decision_key(text), pgshard.bucket(bigint, integer);
 DROP TABLE IF EXISTS pgshard.schema_version, pgshard.shard, pgshard.decision, pgshard.copy_checkpoint,
-  pgshard.node, pgshard.proxy, pgshard.topology,
+  pgshard.node, pgshard.proxy, pgshard.waiter, pgshard.topology,
   pgshard.reshard_run, pgshard.reshard_object, pgshard.reshard_table, pgshard.reshard_progress;
 DROP SCHEMA IF EXISTS pgshard;
 `

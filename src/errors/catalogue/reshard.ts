@@ -74,31 +74,31 @@ export const reshardErrors = {
   RESHARD_SCHEMA_DUMP: {
     sqlstate: '58030',
     message: 'could not read the schema of {server}: {reason}',
-    hint: 'nothing but our journal was written to the target; mend it and run again',
+    hint: 'nothing but our journal was written to the target; mend it and go on with pgshard reshard resume',
     exit: 6,
   },
   RESHARD_SCHEMA_APPLY: {
     sqlstate: '55000',
     message: 'could not make the schema on {server}: {reason}',
-    hint: 'remove what was made with: pgshard reshard cleanup --drop-target, then run again',
+    hint: 'what was made stays; mend it and go on with pgshard reshard resume',
     exit: 6,
   },
   RESHARD_COPY: {
     sqlstate: '55000',
     message: 'copying table "{table}" from {server} failed: {reason}',
-    hint: 'remove what was copied with: pgshard reshard cleanup --drop-target, then run again',
+    hint: 'what was copied stays; go on with pgshard reshard resume',
     exit: 6,
   },
   RESHARD_APPLY: {
     sqlstate: '55000',
     message: 'applying a change of table "{table}" to {server} failed: {reason}',
-    hint: 'the source is unharmed and still serves; remove the run with: pgshard reshard cleanup --drop-target',
+    hint: 'the source is unharmed and still serves; mend it and go on with pgshard reshard resume',
     exit: 6,
   },
   RESHARD_DDL: {
     sqlstate: '55000',
     message: 'table "{table}" was changed on {server} while it is being moved: {what}',
-    hint: 'do not change tables during a move; remove the run with: pgshard reshard cleanup --drop-target, then run again',
+    hint: 'the run is paused, the source unharmed: take the change back and say pgshard reshard resume, or start over with pgshard reshard cleanup --drop-target and pgshard reshard run',
     exit: 6,
   },
   RESHARD_KEY_MISSING: {
@@ -112,6 +112,18 @@ export const reshardErrors = {
     message: 'no snapshot of {server} within {waitedMs} ms, {attempts} times',
     hint: 'end the long transaction on the source (oldest: {oldest}) and run again, or give more time with --verify-hold-ms',
     exit: 6,
+  },
+  RESHARD_WAL_GUARD: {
+    sqlstate: '53100',
+    message: 'the run was given up before a source fills its disk: {reason}',
+    hint: 'the source serves as before, {rest}; see why the targets did not keep up, then pgshard reshard cleanup --drop-target and run again, with more room in --max-wal-kept or with --wal-action pause',
+    exit: 6,
+  },
+  RESHARD_SETTING: {
+    sqlstate: '22023',
+    message: 'setting "{name}" cannot be "{value}"',
+    hint: 'give {wanted}',
+    exit: 2,
   },
   RESHARD_VERIFY_ENCODING: {
     sqlstate: '22021',

@@ -1,9 +1,10 @@
 /** A TrafficGate over the console of one running proxy: PAUSE, RELOAD, RESUME. */
 import type { Clock } from '../../base/clock.js'
 import { engineError } from '../../errors/engine-error.js'
+import { adminQuery, type TextRow } from '../../pg/admin-query.js'
 import { type HostClient, type HostTarget, openHostClient } from '../../pg/host-client.js'
 import { quoteName } from '../sql-names.js'
-import type { TrafficGate } from './traffic-gate.js'
+import type { PinnedClient, TrafficGate } from './traffic-gate.js'
 
 export class ConsoleGate implements TrafficGate {
   readonly #console: HostTarget
@@ -43,6 +44,37 @@ export class ConsoleGate implements TrafficGate {
 
   async resume(database: string): Promise<void> {
     await this.#say(`RESUME ${quoteName(database)}`)
+  }
+
+  /** The rows of pgshard.proxy that stand for this proxy: one for each worker and database. */
+  async proxyIds(): Promise<Set<string>> {
+    const rows = await this.#rows('SHOW TOPOLOGY')
+    return new Set(rows.map((row) => row['proxy_id'] as string))
+  }
+
+  /** Clients of a database that keep their server, whatever they do. */
+  async pinned(database: string): Promise<PinnedClient[]> {
+    return this.#pinnedRows(database).then((rows) =>
+      rows.map((row) => ({
+        proxy: `${this.#console.host}:${this.#console.port}`,
+        id: Number(row['id']),
+        user: row['user'] ?? '',
+        why: row['pinned_by'] ?? '',
+      })),
+    )
+  }
+
+  async endPinned(database: string): Promise<void> {
+    for (const row of await this.#pinnedRows(database)) await this.#say(`KILL_CLIENT ${row['id']}`)
+  }
+
+  async #pinnedRows(database: string): Promise<TextRow[]> {
+    const rows = await this.#rows('SHOW CLIENTS')
+    return rows.filter((row) => row['database'] === database && (row['pinned_by'] ?? '') !== '')
+  }
+
+  async #rows(command: string): Promise<TextRow[]> {
+    return adminQuery(await this.#connection(), command)
   }
 
   async close(): Promise<void> {

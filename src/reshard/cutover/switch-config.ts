@@ -100,10 +100,17 @@ export function exchangeDatabases(text: string, a: string, b: string, path = 'pg
 export interface ConfigSwitch {
   /** Reads the file and works out the new one; writes nothing. */
   prepare(): Promise<void>
-  /** Puts the new file in place; the name of the file that keeps the old one. */
-  commit(): Promise<string>
+  /** Puts the new file in place; the name of the file that keeps the old one, null when there was nothing to exchange. */
+  commit(): Promise<string | null>
   /** Puts the old one back. */
   undo(): Promise<void>
+}
+
+/** For a file that says already what it is to say. */
+export const noSwitch: ConfigSwitch = {
+  prepare: async () => undefined,
+  commit: async () => null,
+  undo: async () => undefined,
 }
 
 /** The exchange in one file: written beside it, flushed, then renamed over it. */

@@ -3,6 +3,16 @@
  * The engine knows only this; `console-gate.ts` does it through a proxy's console.
  */
 
+/** A client that keeps its server: a cutover would wait for it. */
+export interface PinnedClient {
+  /** Its console. */
+  readonly proxy: string
+  readonly id: number
+  readonly user: string
+  /** As SHOW CLIENTS says. */
+  readonly why: string
+}
+
 export interface TrafficGate {
   /** Checks that the proxy can be reached, and keeps the way to it open. */
   open(): Promise<void>
@@ -12,6 +22,9 @@ export interface TrafficGate {
   reload(): Promise<void>
   resume(database: string): Promise<void>
   close(): Promise<void>
+  /** Clients that keep their servers; absent: this gate has none. */
+  pinned?(database: string): Promise<readonly PinnedClient[]>
+  endPinned?(database: string): Promise<void>
 }
 
 /** For a configuration that no proxy serves: nothing to stop, nothing to reload. */

@@ -96,6 +96,7 @@ export function fakeProxy() {
     config: () => [{ name: 'port', value: '6432', source: 'default' }],
     workers: () => [],
     transactions: () => [],
+    topology: () => [],
   }
   const control: ProxyControl = {
     pause: async (pools) => void log.push(`pause ${JSON.stringify(pools)}`),

@@ -84,7 +84,7 @@ test('the file is replaced, the old one kept, and undone', async () => {
   const change = configSwitch(path, 'a', 'b')
   await change.prepare()
   expect(await readFile(path, 'utf8')).toBe(text)
-  const backup = await change.commit()
+  const backup = (await change.commit()) ?? ''
   expect(backup.endsWith('pgdog.bak.toml')).toBe(true)
   expect(await readFile(backup, 'utf8')).toBe(text)
   expect(await readFile(path, 'utf8')).toBe(exchangeDatabases(text, 'a', 'b'))

@@ -1,0 +1,264 @@
+/**
+ * Follows the epochs of all databases of this process. Each is looked at on a beat and when a server refuses a write as
+ * fenced; while nobody knows which side is the truth the database is held, within a bound; once it is known the names of
+ * the two databases are exchanged in the configuration in force.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Clock, Timer } from '../../base/clock.js'
+import type { Log } from '../../base/log.js'
+import type { LoadedConfig } from '../../config/loaded-config.js'
+import { toEngineError } from '../../errors/engine-error.js'
+import type { OpenServer } from '../../pool/definition.js'
+import type { Pools } from '../../pool/pool-map.js'
+import {
+  DISCOVER_MS,
+  HEARTBEAT_MS,
+  HOLD_MS,
+  successorOf,
+  type TopologyRow,
+} from '../../topology/epoch.js'
+import type { ClientRegistry } from '../client-registry.js'
+import { exchangeDatabases, followEpochs } from './exchange-databases.js'
+import { placeOfFirst, TopologyLinks } from './topology-links.js'
+
+/** How long after a look the next one follows while a database is held. */
+const LOOK_AGAIN_MS = 25
+
+export interface TopologyWatchOptions {
+  readonly pools: Pools
+  readonly clients: ClientRegistry
+  readonly openServer: OpenServer
+  readonly clock: Clock
+  readonly log: Log
+  readonly version: string
+  readonly address: () => { readonly host: string; readonly port: number }
+  /** In force; asked only after the start. */
+  readonly config: () => LoadedConfig
+  /** Puts another configuration in force. */
+  readonly follow: (config: LoadedConfig) => Promise<void>
+}
+
+/** One database as SHOW TOPOLOGY tells of it. */
+export interface TopologyState {
+  readonly database: string
+  readonly proxyId: string
+  readonly epoch: number
+  readonly state: 'serving' | 'inactive' | 'held' | 'fenced'
+  /** Since it was looked at. */
+  readonly ageMs: number
+}
+
+/** What was last seen of one database. */
+interface Seen {
+  row: TopologyRow | undefined
+  /** On the monotonic clock. */
+  seenMs: number
+  /** No sooner is it looked at again. */
+  nextMs: number
+  isBusy: boolean
+  saidRefusal: boolean
+  /** The side for whose taking over clients were held in vain. */
+  heldFor: string | undefined
+}
+
+export class TopologyWatch {
+  readonly #options: TopologyWatchOptions
+  readonly #id = randomUUID()
+  readonly #links: TopologyLinks
+  /** By place: names may change. */
+  readonly #seen = new Map<string, Seen>()
+  readonly #holds = new Map<string, Promise<void>>()
+  #timer: Timer | undefined
+  #isStopped = false
+
+  constructor(options: TopologyWatchOptions) {
+    this.#options = options
+    const { pools, openServer, version, address } = options
+    this.#links = new TopologyLinks({
+      openServer,
+      mark: () => ({ id: this.#id, processId: process.pid, version, ...address() }),
+      guests: (name) =>
+        [...pools.users()].find(({ definition }) => definition.database === name)?.definition,
+    })
+  }
+
+  start(): void {
+    const next = () => {
+      void Promise.all(this.#beat())
+      this.#timer = this.#options.clock.after(HEARTBEAT_MS, next)
+    }
+    next()
+  }
+
+  /** Takes the marks of this process out of the registries. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#timer?.cancel()
+    await this.#links.close()
+  }
+
+  /**
+   * A configuration that was just read, as the epochs say it: they win over a file that is older, or newer, than a cutover.
+   * A lone database has nothing to change names with.
+   */
+  async asEpochsSay(config: LoadedConfig): Promise<LoadedConfig> {
+    if (config.databases.length < 2) return config
+    const rows = await this.#links.readAll(config)
+    const { config: followed, followed: pairs } = followEpochs(config, rows)
+    for (const [name, successor] of pairs) {
+      this.#options.log.info('the epoch wins over the file: two databases have changed names', {
+        database: name,
+        successor,
+        epoch: rows.get(successor)?.epoch,
+      })
+    }
+    return followed
+  }
+
+  /** A run is about to switch this database, or has: what a server refuses may have to be sent again. */
+  isMoving(database: string): boolean {
+    return this.#seenOf(database).row?.move !== undefined
+  }
+
+  /** A server has refused a write as fenced. Resolves when another try makes sense, or when holding has been in vain. */
+  refused(database: string): Promise<void> {
+    return this.#hold(database)
+  }
+
+  /** Looks at all databases now: the console wants to know. */
+  async lookNow(): Promise<void> {
+    await Promise.all(this.#beat(true))
+  }
+
+  *states(): Iterable<TopologyState> {
+    const nowMs = this.#options.clock.monotonicMs()
+    for (const { name: database } of this.#options.config().databases) {
+      const { row, seenMs } = this.#seenOf(database)
+      if (!row) continue
+      const idle = row.fenced ? 'fenced' : 'inactive'
+      const state = this.#holds.has(database) ? 'held' : row.active ? 'serving' : idle
+      const proxyId = `${this.#id}:${database}`
+      yield { database, proxyId, epoch: row.epoch, state, ageMs: nowMs - seenMs }
+    }
+  }
+
+  #beat(isAsked = false): Promise<void>[] {
+    const config = this.#options.config()
+    this.#links.keepOnly(config)
+    const nowMs = this.#options.clock.monotonicMs()
+    const looks: Promise<void>[] = []
+    for (const { name } of config.databases) {
+      const seen = this.#seenOf(name)
+      if (this.#isStopped || seen.isBusy || (nowMs < seen.nextMs && !isAsked)) continue
+      seen.isBusy = true
+      const look = this.#look(name, seen).finally(() => {
+        seen.isBusy = false
+      })
+      looks.push(look)
+    }
+    return looks
+  }
+
+  #seenOf(name: string): Seen {
+    const place = placeOfFirst(this.#options.config(), name)
+    const known = this.#seen.get(place)
+    if (known) return known
+    const seen: Seen = {
+      row: undefined,
+      seenMs: 0,
+      nextMs: Number.NEGATIVE_INFINITY,
+      isBusy: false,
+      saidRefusal: false,
+      heldFor: undefined,
+    }
+    this.#seen.set(place, seen)
+    return seen
+  }
+
+  async #look(name: string, seen: Seen): Promise<void> {
+    const { clock, log } = this.#options
+    try {
+      const row = await this.#read(name, seen)
+      if (!row) {
+        seen.nextMs = clock.monotonicMs() + this.#discoverMs(name)
+        return
+      }
+      const link = this.#links.of(this.#options.config(), name)
+      await link.beat(name, row.epoch)
+      if (link.refusal !== undefined && !seen.saidRefusal) {
+        seen.saidRefusal = true
+        const facts = { database: name, reason: link.refusal }
+        log.warn('this proxy cannot register: a cutover would not know of it', facts)
+      }
+      // Held once; after that it is only looked at, until it is decided.
+      if (row.active || row.truthSide === undefined) return
+      if (seen.heldFor === row.truthSide) await this.#decide(name)
+      else void this.#hold(name)
+    } catch (error) {
+      seen.nextMs = clock.monotonicMs() + DISCOVER_MS
+      const facts = { database: name, reason: toEngineError(error).message }
+      log.debug('the epoch could not be read', facts)
+    }
+  }
+
+  /** A database that nobody uses is not asked again and again. */
+  #discoverMs(name: string): number {
+    for (const { client } of this.#options.clients.all())
+      if (client.database === name) return DISCOVER_MS
+    return 5 * DISCOVER_MS
+  }
+
+  async #read(name: string, seen: Seen): Promise<TopologyRow | undefined> {
+    const row = await this.#links.of(this.#options.config(), name).read()
+    seen.row = row
+    seen.seenMs = this.#options.clock.monotonicMs()
+    return row
+  }
+
+  #hold(name: string): Promise<void> {
+    const held = this.#holds.get(name)
+    if (held !== undefined) return held
+    const hold = this.#holdNow(name).finally(() => this.#holds.delete(name))
+    this.#holds.set(name, hold)
+    return hold
+  }
+
+  async #holdNow(name: string): Promise<void> {
+    const { pools, clock, log } = this.#options
+    const isOurs = !pools.isPaused(name)
+    if (isOurs) void pools.pause({ database: name })
+    const seen = this.#seenOf(name)
+    const untilMs = clock.monotonicMs() + HOLD_MS
+    log.info('a database is fenced: its clients are held', { database: name })
+    try {
+      for (;;) {
+        const outcome = await this.#decide(name).catch(() => 'open')
+        seen.heldFor = undefined
+        if (outcome !== 'open' || this.#isStopped) return
+        if (clock.monotonicMs() >= untilMs) break
+        await clock.sleep(LOOK_AGAIN_MS)
+      }
+      seen.heldFor = seen.row?.truthSide
+      const hint = 'pgshard reshard resume'
+      log.error('nobody says which side is the truth: writes fail', { database: name, hint })
+    } finally {
+      if (isOurs) pools.resume({ database: name })
+    }
+  }
+
+  async #decide(name: string): Promise<'serving' | 'followed' | 'open'> {
+    const config = this.#options.config()
+    const row = await this.#read(name, this.#seenOf(name))
+    if (!row) return 'open'
+    if (row.active && !row.fenced) return 'serving'
+    const others = await this.#links.readAll(config)
+    const successor = successorOf(row, others)
+    if (successor === undefined) return 'open'
+    // A reload may have been faster.
+    if (this.#options.config() !== config) return 'open'
+    await this.#options.follow(exchangeDatabases(config, name, successor))
+    const epoch = others.get(successor)?.epoch
+    this.#options.log.info('a database is served by other servers now', { database: name, epoch })
+    return 'followed'
+  }
+}

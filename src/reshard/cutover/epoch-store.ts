@@ -1,0 +1,149 @@
+/**
+ * The epochs of the two sides of a move. The truth is the row on the first shard of the side that takes over: its commit
+ * of a higher epoch is the point of no return. Each shard of the other side keeps a copy that says where the truth is.
+ */
+import { engineError } from '../../errors/engine-error.js'
+import { adminQuery } from '../../pg/admin-query.js'
+import type { HostClient } from '../../pg/host-client.js'
+import {
+  DISCOVER_MS,
+  hasTopologySql,
+  readTopologyRow,
+  type TopologyRow,
+  topologyColumns,
+  topologySql,
+  topologyTables,
+} from '../../topology/epoch.js'
+import { onEachShard, placeOf, type ReshardSide, withShard } from '../side.js'
+import { quoteLiteral, quoteName } from '../sql-names.js'
+
+/** After the registry was made, proxies with clients have found it within this time. */
+export const REGISTRY_FOUND_MS = DISCOVER_MS + 1000
+
+/** As in setup: whoever makes objects of the schema holds it. */
+const SCHEMA_LOCK = 7_307_498_301
+
+const firstOf = (side: ReshardSide) => side.shards[0] as (typeof side.shards)[number]
+
+/** The row of a side; undefined before anybody has prepared it. */
+export async function readEpoch(client: HostClient): Promise<TopologyRow | undefined> {
+  const [found] = await adminQuery(client, `${hasTopologySql} AS found`)
+  if (found?.['found'] !== 't') return undefined
+  const [row] = await adminQuery(client, topologySql)
+  const json = row && Object.values(row)[0]
+  return json ? readTopologyRow(json) : undefined
+}
+
+export const readEpochOf = (side: ReshardSide): Promise<TopologyRow | undefined> =>
+  withShard(firstOf(side), readEpoch)
+
+/**
+ * Makes the rows and the registries of both sides, and says that `run` is about to move the source. Idempotent.
+ * True when a registry was made just now: proxies have yet to find it.
+ * @throws RESHARD_TARGET_ACTIVE
+ */
+export async function prepareEpochs(
+  source: ReshardSide,
+  target: ReshardSide,
+  run: string,
+): Promise<boolean> {
+  const serving = await readEpochOf(target)
+  if (serving?.active && serving.epoch > 0) {
+    throw engineError('RESHARD_TARGET_ACTIVE', { to: target.name, epoch: serving.epoch })
+  }
+  const isFresh = await prepareSide(source, run, true)
+  await prepareSide(target, run, false)
+  return isFresh
+}
+
+async function prepareSide(side: ReshardSide, run: string, isActive: boolean): Promise<boolean> {
+  let name: string | undefined
+  let isFresh = false
+  for (const shard of side.shards) {
+    await withShard(shard, async (client) => {
+      const before = await readEpoch(client)
+      isFresh ||= before === undefined
+      await adminQuery(client, makeSql(side.roles ?? []))
+      name ??= (await readEpoch(client))?.side
+      // The target waits for its turn; an active source stays what it is.
+      const state = isActive ? '' : ', active = false, fenced = false, truth_side = NULL'
+      await adminQuery(
+        client,
+        `UPDATE pgshard.topology SET side = ${quoteLiteral(name ?? '')}, move = ${quoteLiteral(run)}${state}`,
+      )
+    })
+  }
+  return isFresh
+}
+
+const makeSql = (roles: readonly string[]): string => `
+BEGIN; SELECT pg_advisory_xact_lock(${SCHEMA_LOCK});
+CREATE SCHEMA IF NOT EXISTS pgshard; GRANT USAGE ON SCHEMA pgshard TO PUBLIC;
+${topologyTables}${topologyColumns}
+GRANT SELECT ON pgshard.topology, pgshard.proxy TO PUBLIC;
+${roles
+  .map(
+    (role) =>
+      `DO $grant$ BEGIN GRANT SELECT, INSERT, UPDATE, DELETE ON pgshard.proxy TO ${quoteName(role)};
+       EXCEPTION WHEN undefined_object THEN NULL; END $grant$;`,
+  )
+  .join('\n')}
+COMMIT;`
+
+/** Part of the transaction that fences a shard. */
+export const closeSql = (run: string, truth: { side: string; where: string }): string =>
+  `UPDATE pgshard.topology SET active = false, fenced = true, move = ${quoteLiteral(run)}, ` +
+  `truth_side = ${quoteLiteral(truth.side)}, truth = ${quoteLiteral(truth.where)}, changed_at = now();`
+
+/** Part of the transaction that lifts a fence: as before the cutover. */
+export const reopenSql =
+  'UPDATE pgshard.topology SET active = true, fenced = false, truth_side = NULL, truth = NULL, changed_at = now();'
+
+/** The side that is to take over, as the other one's rows name it. */
+export async function truthOf(target: ReshardSide): Promise<{ side: string; where: string }> {
+  const row = await readEpochOf(target)
+  return { side: row?.side ?? '', where: placeOf(firstOf(target)) }
+}
+
+/** The point of no return: the target is the truth from the commit on. One text is one transaction. */
+export function decideSql(
+  epoch: number,
+  run: string,
+  facts: Readonly<Record<string, unknown>> | undefined,
+): string {
+  const note = facts
+    ? `UPDATE pgshard.reshard_run SET facts = facts || ${quoteLiteral(JSON.stringify(facts))}::jsonb WHERE run = ${quoteLiteral(run)};`
+    : ''
+  return `SET LOCAL synchronous_commit = on; ${note} UPDATE pgshard.topology SET epoch = ${epoch}, active = true,
+    fenced = false, truth_side = NULL, truth = NULL, changed_at = now() WHERE epoch < ${epoch}`
+}
+
+/** What follows the decision: the other shards, and the copies of the side that was left. Idempotent. */
+export async function spreadEpoch(
+  left: ReshardSide,
+  taken: ReshardSide,
+  epoch: number,
+): Promise<void> {
+  await onEachShard(taken, async (client) => {
+    await adminQuery(
+      client,
+      `UPDATE pgshard.topology SET epoch = ${epoch}, active = true, fenced = false, truth_side = NULL, truth = NULL`,
+    )
+  })
+  await onEachShard(left, async (client) => {
+    await adminQuery(client, `UPDATE pgshard.topology SET epoch = ${epoch} WHERE NOT active`)
+  })
+}
+
+/** Where a cutover from one side to the other stands. */
+export type CutoverStanding = 'open' | 'fenced' | 'switched'
+
+export async function cutoverStanding(
+  source: ReshardSide,
+  target: ReshardSide,
+): Promise<CutoverStanding> {
+  const [from, to] = await Promise.all([readEpochOf(source), readEpochOf(target)])
+  if (!from || !to) return 'open'
+  if (from.truthSide === to.side && to.active && to.epoch >= from.epoch) return 'switched'
+  return from.fenced || from.truthSide === to.side ? 'fenced' : 'open'
+}
