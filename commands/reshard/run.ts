@@ -1,88 +1,71 @@
 /** `pgshard reshard run`: the whole move. */
-import { Flags } from '@oclif/core'
 import { systemClock } from '../../src/base/clock.js'
 import { openLog } from '../../src/base/log.js'
 import { BaseCommand } from '../../src/cli/base-command.js'
 import { configOptions } from '../../src/cli/flags.js'
 import { formatBytes, formatCount, formatDuration, renderTable } from '../../src/cli/render.js'
-import { moveFlags } from '../../src/cli/reshard-flags.js'
+import { stopFlag, switchFlags } from '../../src/cli/reshard-flags.js'
+import type { RunRequest } from '../../src/reshard/configured-run.js'
 import type { RunListener, RunReport } from '../../src/reshard/reshard.js'
 
-const stops = ['copy', 'follow', 'verify'] as const
+/** Of all commands that extend this one; what they do not take is undefined. */
+interface StepFlags {
+  readonly config?: string
+  readonly users?: string
+  readonly from: string
+  readonly to: string
+  readonly yes: boolean
+  readonly jobs: number
+  readonly 'max-rate'?: number
+  readonly 'part-size'?: number
+  readonly proxy?: readonly string[]
+  readonly 'end-pinned'?: boolean
+  readonly reverse?: boolean
+  readonly 'no-proxy'?: boolean
+  readonly 'budget-ms'?: number
+  readonly 'verify-hold-ms'?: number
+  readonly 'stop-after'?: RunRequest['stopAfter']
+  readonly 'until-caught-up'?: boolean
+}
 
-export default class ReshardRun extends BaseCommand {
-  static override summary = 'Move live data from N to M shards and switch the running proxy over.'
-  static override description =
-    'Checks both sides, makes the schema, copies a snapshot, applies what is written meanwhile, compares every row, then pauses the proxy, locks the old tables, applies the rest, exchanges the two databases in the configuration file, reloads the proxy and resumes. Until the proxy has read the new configuration a failure leaves the old side as it was.'
-  static override examples = [
-    '<%= config.bin %> reshard run --config pgdog.toml --from shop --to shop_new --yes',
-    '<%= config.bin %> reshard run --from shop --to shop_new --yes --stop-after verify',
-  ]
-
-  static override flags = {
-    ...moveFlags,
-    yes: Flags.boolean({ description: 'do it', default: false }),
-    'stop-after': Flags.option({
-      description: 'stop there, with exit 0; the run cannot be taken up again: cleanup removes it',
-      options: stops,
-    })(),
-    proxy: Flags.string({
-      description: 'console of the running proxy; default: as the configuration says',
-      helpValue: 'URL',
-    }),
-    'no-proxy': Flags.boolean({
-      description: 'no proxy serves this configuration: lock, switch the file, fence',
-      exclusive: ['proxy'],
-      default: false,
-    }),
-    jobs: Flags.integer({
-      description: 'tables read at once from each source shard',
-      default: 2,
-      min: 1,
-      max: 64,
-    }),
-    'budget-ms': Flags.integer({
-      description: 'longest pause of writes; beyond it the old side goes on',
-      default: 5000,
-      min: 50,
-      helpValue: 'MS',
-    }),
-    'verify-hold-ms': Flags.integer({
-      description: 'how long applying may be held for the snapshots of verify',
-      default: 2000,
-      min: 50,
-      helpValue: 'MS',
-    }),
-  }
+/** A command that walks a run. */
+export abstract class MoveCommand extends BaseCommand {
+  /** What the command does with the run. */
+  protected abstract asked(
+    flags: StepFlags,
+  ): Pick<RunRequest, 'mode' | 'stopAfter' | 'keepFollowing'>
 
   async run(): Promise<RunReport> {
-    const { flags } = await this.parse(ReshardRun)
+    const { flags } = (await this.parse(this.ctor)) as unknown as { flags: StepFlags }
     const { loadConfig } = await import('../../src/config/load-config.js')
     const { runConfigured } = await import('../../src/reshard/configured-run.js')
     const config = loadConfig(configOptions(flags))
     const interrupt = this.interruptible('the step at hand')
     const board = this.progress()
     try {
-      const request = {
+      const request: RunRequest = {
+        ...this.asked(flags),
         from: flags.from,
         to: flags.to,
         configPath: flags.config ?? 'pgdog.toml',
         yes: flags.yes,
-        proxyUrl: flags.proxy,
-        proxy: !flags['no-proxy'],
-        stopAfter: flags['stop-after'],
+        proxyUrls: flags.proxy ?? [],
+        proxy: flags['no-proxy'] !== true,
         jobs: flags.jobs,
-        budgetMs: flags['budget-ms'],
-        verifyHoldMs: flags['verify-hold-ms'],
+        maxRate: flags['max-rate'] ?? 0,
+        partBytes: flags['part-size'],
+        budgetMs: flags['budget-ms'] ?? 5000,
+        verifyHoldMs: flags['verify-hold-ms'] ?? 2000,
+        endPinned: flags['end-pinned'] ?? false,
+        wayBack: flags.reverse ?? true,
       }
-      const log = openLog({ level: this.verbose ? 'info' : 'warn' })
-      const around = {
+      const report = await runConfigured(config, request, {
         clock: systemClock,
-        log,
+        log: openLog({ level: this.verbose ? 'info' : 'warn' }),
         listener: listenerOn(board),
         signal: interrupt.soft,
-      }
-      const report = await runConfigured(config, request, around)
+        env: process.env,
+      })
       board.close()
       this.#print(report)
       return report
@@ -94,7 +77,7 @@ export default class ReshardRun extends BaseCommand {
 
   #print(report: RunReport): void {
     const rows = report.tables.map((table) => [table.name, table.rows, formatBytes(table.bytes)])
-    this.log(renderTable(['table', 'rows copied', 'bytes'], rows))
+    if (rows.length > 0) this.log(renderTable(['table', 'rows copied', 'bytes'], rows))
     this.log(`${formatCount(report.changesApplied)} changes applied after the copy`)
     if (report.verify) this.log(`verified: ${report.verify.tables.length} tables equal`)
     for (const broken of report.brokenForeignKeys) this.log(`foreign key does not hold: ${broken}`)
@@ -103,9 +86,27 @@ export default class ReshardRun extends BaseCommand {
     }
     if (report.cutover) {
       this.log(`writes were paused for ${report.cutover.writePauseMs} ms`)
-      this.log(`the old configuration is in ${report.cutover.configBackup}`)
+      const { configBackup, wayBack } = report.cutover
+      if (configBackup !== null) this.log(`the old configuration is in ${configBackup}`)
+      if (wayBack) this.log('the way back is armed: pgshard reshard rollback')
     }
     this.log(`run ${report.run}: ${report.state} in ${formatDuration(report.elapsedMs)}`)
+  }
+}
+
+export default class ReshardRun extends MoveCommand {
+  static override summary = 'Move live data from N to M shards and switch the running proxy over.'
+  static override description =
+    'Checks both sides, makes the schema, copies all rows in parts, applies what is written meanwhile, compares every row, then pauses the proxy, locks the old tables, applies the rest, exchanges the two databases in the configuration file, reloads the proxy and resumes. Until the switch is decided a failure leaves the old side as it was. A run that ended before its time goes on with reshard resume.'
+  static override examples = [
+    '<%= config.bin %> reshard run --config pgdog.toml --from shop --to shop_new --yes',
+    '<%= config.bin %> reshard run --from shop --to shop_new --yes --stop-after verify',
+  ]
+
+  static override flags = { ...switchFlags, 'stop-after': stopFlag }
+
+  protected override asked(flags: StepFlags): ReturnType<MoveCommand['asked']> {
+    return { mode: 'run', stopAfter: flags['stop-after'], keepFollowing: false }
   }
 }
 

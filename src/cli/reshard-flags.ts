@@ -1,5 +1,6 @@
 /** Flags that the reshard commands share. */
 import { Flags } from '@oclif/core'
+import { engineError } from '../errors/engine-error.js'
 import { configFlags } from './flags.js'
 
 export const moveFlags = {
@@ -16,3 +17,78 @@ export const moveFlags = {
     helpValue: 'NAME',
   }),
 } as const
+
+/** Flags of the commands that do steps of a move. */
+export const stepFlags = {
+  ...moveFlags,
+  yes: Flags.boolean({ description: 'do it', default: false }),
+  jobs: Flags.integer({
+    description:
+      'parts of tables read at once from each source shard, and indexes made at once on each target',
+    default: 2,
+    min: 1,
+    max: 64,
+  }),
+  'max-rate': Flags.custom<number>({
+    description: 'most bytes a second that the copy reads, as 50MB; 0: no bound',
+    default: 0,
+    helpValue: 'BYTES',
+    parse: async (text) => readSize(text),
+  })(),
+  'part-size': Flags.custom<number>({
+    description: 'tables larger than this are copied in parts of about this size (default 128MB)',
+    helpValue: 'BYTES',
+    parse: async (text) => readSize(text),
+  })(),
+} as const
+
+/** Flags of the commands that may come to verify and cutover. */
+export const switchFlags = {
+  ...stepFlags,
+  proxy: Flags.string({
+    description:
+      'console of a running proxy, may be given again; default: as the configuration says. Those that have registered are found by themselves',
+    helpValue: 'URL',
+    multiple: true,
+  }),
+  'no-proxy': Flags.boolean({
+    description: 'no proxy serves this configuration: lock, switch the file, fence',
+    exclusive: ['proxy'],
+    default: false,
+  }),
+  'budget-ms': Flags.integer({
+    description: 'longest pause of writes; beyond it the old side goes on',
+    default: 5000,
+    min: 50,
+    helpValue: 'MS',
+  }),
+  'end-pinned': Flags.boolean({
+    description: 'end clients that keep their servers (session mode, LISTEN, temporary tables)',
+    default: false,
+  }),
+  reverse: Flags.boolean({
+    description: 'arm a stream back to the old side at the cutover, for reshard rollback',
+    default: true,
+    allowNo: true,
+  }),
+  'verify-hold-ms': Flags.integer({
+    description: 'how long applying may be held for the snapshots of verify',
+    default: 2000,
+    min: 50,
+    helpValue: 'MS',
+  }),
+} as const
+
+export const stopFlag = Flags.option({
+  description: 'stop there, with exit 0; reshard resume goes on',
+  options: ['schema', 'copy', 'follow', 'verify'] as const,
+})()
+
+const units: Readonly<Record<string, number>> = { '': 1, k: 1e3, m: 1e6, g: 1e9 }
+
+/** @throws USAGE */
+function readSize(text: string): number {
+  const parts = /^(\d+(?:\.\d+)?)\s*([kmg]?)b?$/i.exec(text.trim())
+  if (!parts) throw engineError('USAGE', { message: `"${text}" is no number of bytes; write 50MB` })
+  return Math.floor(Number(parts[1]) * (units[(parts[2] ?? '').toLowerCase()] as number))
+}

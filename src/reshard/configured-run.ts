@@ -1,26 +1,45 @@
-/** A move started from a configuration: sides, console and file put together. */
+/** A move started or taken up from a configuration: sides, console and file put together. */
 import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import { engineError } from '../errors/engine-error.js'
-import { consoleOf, type MoveConfig, sideOf } from './configured-side.js'
-import { ConsoleGate } from './cutover/console-gate.js'
+import { gateOf } from './configured-gate.js'
+import { type MoveConfig, sideOf } from './configured-side.js'
+import { Pace } from './copy/pace.js'
 import { configSwitch } from './cutover/switch-config.js'
-import { noGate } from './cutover/traffic-gate.js'
-import { type RunListener, type RunOptions, type RunReport, runReshard } from './reshard.js'
+import { faultOf } from './fault.js'
+import {
+  continueReshard,
+  type RunListener,
+  type RunOptions,
+  type RunReport,
+  resumeReshard,
+  runReshard,
+} from './reshard.js'
+
+/** `run` begins, `resume` goes on, `continue` does whichever it takes to come to its step. */
+const works = { run: runReshard, resume: resumeReshard, continue: continueReshard }
 
 export interface RunRequest {
+  readonly mode: keyof typeof works
   readonly from: string
   readonly to: string
   /** File that the cutover rewrites. */
   readonly configPath: string
   readonly yes: boolean
-  readonly proxyUrl: string | undefined
+  /** Consoles; empty: as the configuration says. */
+  readonly proxyUrls: readonly string[]
   /** False: no proxy serves this configuration. */
   readonly proxy: boolean
   readonly stopAfter: RunOptions['stopAfter'] | undefined
+  readonly keepFollowing: boolean
   readonly jobs: number
+  /** Bytes a second that the copy reads at most; 0: no bound. */
+  readonly maxRate: number
+  readonly partBytes: number | undefined
   readonly budgetMs: number
   readonly verifyHoldMs: number
+  readonly endPinned: boolean
+  readonly wayBack: boolean
 }
 
 export interface RunSurroundings {
@@ -28,6 +47,7 @@ export interface RunSurroundings {
   readonly log: Log
   readonly listener: RunListener
   readonly signal: AbortSignal
+  readonly env: Readonly<Record<string, string | undefined>>
 }
 
 /** @throws RESHARD_NOT_CONFIRMED, and what `runReshard` throws */
@@ -36,20 +56,29 @@ export async function runConfigured(
   request: RunRequest,
   around: RunSurroundings,
 ): Promise<RunReport> {
-  const { from, to, configPath } = request
+  const { from, to, configPath, mode } = request
   if (!request.yes) throw engineError('RESHARD_NOT_CONFIRMED', { from, to })
-  const gate = request.proxy
-    ? new ConsoleGate(consoleOf(config, request.proxyUrl), around.clock)
-    : noGate
-  return runReshard({
-    ...around,
+  const { clock, log, listener, signal, env } = around
+  const gate = gateOf(config, request, clock)
+  const atPoint = faultOf(env, () => void process.kill(process.pid, 'SIGKILL'))
+  return works[mode]({
+    clock,
+    log,
+    listener,
+    signal,
     source: sideOf(config, from),
     target: sideOf(config, to),
     gate,
     config: configSwitch(configPath, from, to),
     jobs: request.jobs,
+    pace: new Pace(clock, request.maxRate),
     budgetMs: request.budgetMs,
     verifyHoldMs: request.verifyHoldMs,
+    endPinned: request.endPinned,
+    wayBack: request.wayBack,
+    keepFollowing: request.keepFollowing,
+    ...(atPoint ? { atPoint } : {}),
+    ...(request.partBytes === undefined ? {} : { partBytes: request.partBytes }),
     ...(request.stopAfter === undefined ? {} : { stopAfter: request.stopAfter }),
   })
 }

@@ -8,6 +8,7 @@ import { preflight, refuseProblems } from './preflight/preflight.js'
 import { findRun } from './run-status.js'
 import { RunContext } from './steps/run-context.js'
 import { factsToKeep, readFacts } from './steps/run-facts.js'
+import { RunGuard } from './steps/run-guard.js'
 import type { RunOptions, RunReport } from './steps/run-options.js'
 import { type Step, steps } from './steps/steps.js'
 
@@ -50,16 +51,34 @@ export async function resumeReshard(options: RunOptions): Promise<RunReport> {
   }
   const { record, source, target } = found
   const journal = await Journal.continue(record, target, options.clock)
-  const first = steps.findIndex((step) => step.name === record.step)
+  let context: RunContext
   try {
     const facts = await readFacts(record, source, target)
-    const context = new RunContext({ ...options, source, target }, journal, facts)
-    context.say(`going on with run ${record.run} at ${record.step ?? 'its beginning'}`)
-    return await walk(context, steps.slice(Math.max(first, 0)))
+    context = new RunContext({ ...options, source, target }, journal, facts)
   } catch (error) {
     await journal.close()
+    await options.gate.close()
     throw error
   }
+  context.say(`going on with run ${record.run} at ${record.step ?? 'its beginning'}`)
+  return walk(context, stepsFrom(record.step, options.stopAfter))
+}
+
+/** Takes up the run that is open, or begins one: for the commands of single steps. */
+export async function continueReshard(options: RunOptions): Promise<RunReport> {
+  const found = await findRun(options.source, options.target)
+  const isOpen = found && !ended.includes(found.record.state)
+  return isOpen ? resumeReshard(options) : runReshard(options)
+}
+
+/** What is left to do; a step that is asked for by name is done again when the run is past it. */
+function stepsFrom(name: string | null, stopAfter: RunOptions['stopAfter']): readonly Step[] {
+  const first = Math.max(
+    steps.findIndex((step) => step.name === name),
+    0,
+  )
+  const last = steps.findIndex((step) => step.name === stopAfter)
+  return steps.slice(last < 0 ? first : Math.min(first, last))
 }
 
 async function walk(
@@ -68,13 +87,14 @@ async function walk(
   begin?: () => Promise<void>,
 ): Promise<RunReport> {
   const { journal, options } = context
+  const guard = new RunGuard(context)
   try {
     await begin?.()
     for (const [i, step] of todo.entries()) {
       context.checkSignal()
       await journal.enter(step.name, step.state)
       await context.point(`${step.name}:before`)
-      await step.run(context)
+      await guard.over(step.run(context))
       await context.point(`${step.name}:after`)
       const next = todo[i + 1]
       if (next) await journal.advance(next.name)
@@ -82,12 +102,13 @@ async function walk(
     }
     return report(context, 'cut_over')
   } catch (error) {
-    await end(context, error)
+    await guard.patiently(end(context, error))
     throw error
   } finally {
-    await context.stopFollowers()
+    await guard.patiently(context.stopFollowers())
+    await guard.stop()
     await options.gate.close()
-    await journal.close()
+    await guard.patiently(journal.close())
   }
 }
 

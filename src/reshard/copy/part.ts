@@ -2,8 +2,10 @@
  * Parts of tables: ranges of the leading columns of the replica identity, which tile the key space of a source and are
  * open at both ends. Pure. Cut only on types that `datum/` orders as the server does.
  */
+
 import { type KeyReader, type KeyValue, makeKeyReader } from '../../datum/key-reader.js'
 import type { KeyType } from '../../datum/key-type.js'
+import { engineError } from '../../errors/engine-error.js'
 import { COLUMN_BINARY, COLUMN_TEXT } from '../../replication/change.js'
 import type { PlacedTuple } from '../follow/array-parameter.js'
 import type { JournalPart } from '../journal/journal.js'
@@ -35,6 +37,11 @@ export function partsOf(kept: readonly JournalPart[], tables: readonly MoveTable
   return kept.flatMap((one, i): Part[] => {
     const table = known.get(one.table)
     if (!table) return []
+    const before = kept[i - 1]
+    const expected =
+      before?.table === one.table && before.source === one.source ? before.part + 1 : 0
+    // Out of order, two parts would hold the same rows.
+    if (one.part !== expected) throw engineError('INTERNAL', { message: 'parts out of order' })
     const next = kept[i + 1]
     const isOfSame = next?.table === one.table && next.source === one.source
     const { source, part } = one

@@ -197,8 +197,9 @@ export class Journal {
 
   async parts(): Promise<readonly JournalPart[]> {
     const rows = await this.#ask(
-      `SELECT "table", source::text AS source, part::text AS part, low FROM pgshard.reshard_part
-        WHERE run = $1 ORDER BY "table", source, part`,
+      // By the numbers: an output column of the same name would be ordered as text.
+      `SELECT p."table", p.source::text, p.part::text, p.low FROM pgshard.reshard_part p
+        WHERE p.run = $1 ORDER BY p."table", p.source, p.part`,
       [this.run],
     )
     return rows.map((row) => ({
@@ -239,6 +240,15 @@ export class Journal {
         WHERE run = $1 AND kind = $2 AND side = $3 AND shard = $4 AND name = $5`,
       [this.run, object.kind, object.side, object.shard, object.name],
     )
+  }
+
+  /** What became of a table that is recorded already. */
+  async setTableState(name: string, state: JournalTable['state']): Promise<void> {
+    await this.#ask('UPDATE pgshard.reshard_table SET state = $3 WHERE run = $1 AND name = $2', [
+      this.run,
+      name,
+      state,
+    ])
   }
 
   async setTable(table: JournalTable): Promise<void> {

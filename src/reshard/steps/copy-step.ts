@@ -126,6 +126,7 @@ class CopyTally {
     const label = tableLabel(table)
     const sum = (this.#bytes.get(label) ?? 0) + added
     this.#bytes.set(label, sum)
+    this.#context.copiedBytes += added
     this.#context.options.listener.copied?.(label, sum, table.bytes * table.sourceShards.length)
   }
 

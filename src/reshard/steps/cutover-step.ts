@@ -1,6 +1,9 @@
 /** The switch, and what is cleared up after it. */
 import { toEngineError } from '../../errors/engine-error.js'
 import { cutover } from '../cutover/cutover.js'
+import { cutoverStanding } from '../cutover/epoch-store.js'
+import { abandonCutover, completeCutover } from '../cutover/resume-cutover.js'
+import { makeWayBack } from '../cutover/reverse.js'
 import { readJournal } from '../journal/read-journal.js'
 import { dropSourceObjects } from '../journal/run-objects.js'
 import { catchUp } from '../marker.js'
@@ -12,8 +15,10 @@ import { targetSchema } from './schema-step.js'
 export async function cutoverStep(context: RunContext): Promise<void> {
   const { options, found, journal } = context
   const { source, target, gate, config, budgetMs, clock, log } = options
+  const standing = await cutoverStanding(source, target)
+  if (standing === 'switched') return goForward(context)
+  if (standing === 'fenced') await abandonCutover({ source, gate, log })
   await config.prepare()
-  await gate.open()
   await startFollowers(context)
   await context.watched(catchUp(source, context.followers))
   context.say('switching over')
@@ -28,12 +33,22 @@ export async function cutoverStep(context: RunContext): Promise<void> {
     journal,
     lateSchema: found.replicaRole ? undefined : await context.dump(),
     budgetMs,
+    endPinned: options.endPinned ?? false,
+    wayBack: options.wayBack === false ? undefined : makeWayBack(source, target, journal, clock),
     clock,
     log,
+    point: (name) => context.point(`cutover:${name}`),
   })
   context.cutover = report
   await journal.note({ write_pause_ms: report.writePauseMs })
   context.say(`switched; writes were paused for ${report.writePauseMs} ms`)
+}
+
+/** A cutover died behind its point of no return: what was left is done. */
+async function goForward(context: RunContext): Promise<void> {
+  const { options } = context
+  context.say('the new side has taken over: doing what is left')
+  await completeCutover(options)
 }
 
 /** The move is done: what fails here is told and left to cleanup. */

@@ -1,6 +1,6 @@
 /** What the steps of one run share: its options, its journal, what is known of both sides, and the streams. */
 import { engineError, toEngineError } from '../../errors/engine-error.js'
-import type { CutoverReport } from '../cutover/cutover.js'
+import type { CutoverReport } from '../cutover/cutover-options.js'
 import type { Follower } from '../follow/follower.js'
 import type { Journal } from '../journal/journal.js'
 import type { SchemaDump } from '../schema/dump-schema.js'
@@ -24,11 +24,16 @@ export class RunContext {
   verify: VerifyReport | undefined
   cutover: CutoverReport | undefined
   brokenForeignKeys: readonly string[] = []
+  /** Read by the copy in this process. */
+  copiedBytes = 0
+  /** Aborted when the run is given up: what is under way breaks off, as by the signal of the options. */
+  readonly breakOff = new AbortController()
   #dump: SchemaDump | undefined
   #ended = 0
 
   constructor(options: RunOptions, journal: Journal, found: RunFacts) {
-    this.options = options
+    const signals = [this.breakOff.signal, ...(options.signal ? [options.signal] : [])]
+    this.options = { ...options, signal: AbortSignal.any(signals) }
     this.journal = journal
     this.found = found
     this.startedMs = options.clock.monotonicMs()

@@ -2,12 +2,14 @@
 import type { Clock } from '../../base/clock.js'
 import type { Log } from '../../base/log.js'
 import type { Pace } from '../copy/pace.js'
-import type { CutoverReport } from '../cutover/cutover.js'
+import type { CutoverReport } from '../cutover/cutover-options.js'
 import type { ConfigSwitch } from '../cutover/switch-config.js'
 import type { TrafficGate } from '../cutover/traffic-gate.js'
+import type { GuardLimits } from '../guards/guard-limits.js'
 import type { RunState } from '../journal/journal.js'
 import type { Problem } from '../preflight/preflight.js'
 import type { ReshardSide } from '../side.js'
+import type { TableComparison } from '../verify/compare-tables.js'
 import type { VerifyReport } from '../verify/verify.js'
 
 /** What a run tells while it works. */
@@ -16,6 +18,7 @@ export interface RunListener {
   /** Bytes read of a table, all sources together. */
   copied?(table: string, bytes: number, totalBytes: number): void
   followed?(changes: number): void
+  verified?(table: TableComparison): void
 }
 
 /** Steps after which a run may stop with success. */
@@ -34,6 +37,10 @@ export interface RunOptions {
   readonly jobs: number
   readonly budgetMs: number
   readonly verifyHoldMs: number
+  /** The cutover ends clients that keep their servers, instead of refusing. */
+  readonly endPinned?: boolean
+  /** False: the cutover arms no stream back, and there is no rollback. */
+  readonly wayBack?: boolean
   readonly stopAfter?: StopAfter
   /** With `stopAfter: 'follow'`: goes on following after it has caught up, until it is interrupted. */
   readonly keepFollowing?: boolean
@@ -44,6 +51,10 @@ export interface RunOptions {
   readonly partBytes?: number
   /** Bound on what the copy reads; can be changed while it runs. */
   readonly pace?: Pace
+  /** What the sources must be spared; the defaults when absent. Can be changed in the journal while the run works. */
+  readonly limits?: GuardLimits
+  /** How often the sources are looked at. */
+  readonly guardPeriodMs?: number
   /** Called at each named point of a run; for tests that end it there. */
   readonly atPoint?: (point: string) => Promise<void>
 }

@@ -2,6 +2,8 @@
  * The steps of a move, in order: the one list that a run walks, that resume takes up again, and whose points tests end
  * a run at. Each step may be entered again after a death at any of its points.
  */
+
+import { cutoverPoints } from '../cutover/cutover.js'
 import type { RunState } from '../journal/journal.js'
 import { copyStep } from './copy-step.js'
 import { cutoverStep, finishStep } from './cutover-step.js'
@@ -34,7 +36,7 @@ export const steps: readonly Step[] = [
     run: followStep,
   },
   { name: 'verify', state: 'verifying', points: [], run: verifyStep },
-  { name: 'cutover', state: 'ready', points: [], run: cutoverStep },
+  { name: 'cutover', state: 'ready', points: cutoverPoints, run: cutoverStep },
   { name: 'finish', state: 'cut_over', points: [], run: finishStep },
 ]
 

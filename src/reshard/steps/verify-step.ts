@@ -3,6 +3,7 @@ import { engineError } from '../../errors/engine-error.js'
 import { catchUp } from '../marker.js'
 import { describeDifference } from '../verify/compare-tables.js'
 import { verifyLive } from '../verify/verify.js'
+import { journalStore } from '../verify/verify-store.js'
 import { startFollowers } from './follow-step.js'
 import type { RunContext } from './run-context.js'
 
@@ -21,6 +22,13 @@ export async function verifyStep(context: RunContext): Promise<void> {
       run: journal.run,
       followers: context.followers,
       holdMs: verifyHoldMs,
+      store: journalStore(target, journal.run),
+      onWait: (text) => context.say(text),
+      onTable: async (table) => {
+        options.listener.verified?.(table)
+        await journal.setTableState(table.name, table.same ? 'verified' : 'different')
+      },
+      ...(options.signal ? { signal: options.signal } : {}),
     }),
   )
   const different = report.tables.filter((table) => !table.same)

@@ -1,0 +1,63 @@
+/** The guard of a run: started with it, its failure breaks the step at hand off. */
+import { Pace } from '../copy/pace.js'
+import { Guard } from '../guards/guard.js'
+import { DEFAULT_LIMITS } from '../guards/guard-limits.js'
+import { openSampleStore, type SampleStore } from '../guards/sample-store.js'
+import type { RunContext } from './run-context.js'
+
+/** How long ending waits for targets that may not answer any more. */
+const PATIENCE_MS = 5_000
+
+export class RunGuard {
+  readonly #context: RunContext
+  readonly #guard: Guard
+  readonly #store: SampleStore
+
+  constructor(context: RunContext) {
+    const {
+      source,
+      target,
+      clock,
+      signal,
+      limits = DEFAULT_LIMITS,
+      guardPeriodMs,
+    } = context.options
+    const pace = context.options.pace ?? new Pace(clock, 0)
+    const { run } = context.journal
+    this.#context = context
+    this.#store = openSampleStore(target, run)
+    this.#guard = new Guard({
+      source,
+      run,
+      clock,
+      pace,
+      limits: { ...limits, maxRate: limits.maxRate || pace.bytesPerSec },
+      store: this.#store,
+      progress: () => ({ copiedBytes: context.copiedBytes, changes: context.changesApplied }),
+      say: (text) => context.say(text),
+      signal,
+      ...(guardPeriodMs === undefined ? {} : { periodMs: guardPeriodMs }),
+    })
+    this.#guard.failed.catch(() => context.breakOff.abort())
+    this.#guard.start()
+  }
+
+  /** The work, unless the run must be given up before it is done. */
+  over<T>(work: Promise<T>): Promise<T> {
+    work.catch(() => undefined)
+    return Promise.race([work, this.#guard.failed])
+  }
+
+  /** Waits for `work` on targets that may have stalled, but not for ever once the run was given up. */
+  async patiently(work: Promise<unknown>): Promise<void> {
+    const { clock } = this.#context.options
+    const { signal } = this.#context.breakOff
+    if (!signal.aborted) await work
+    else await Promise.race([work.catch(() => undefined), clock.sleep(PATIENCE_MS)])
+  }
+
+  async stop(): Promise<void> {
+    await this.#guard.stop()
+    await this.patiently(this.#store.close())
+  }
+}
