@@ -62,7 +62,8 @@ function measure(name) {
     layout,
     shardCount: 4,
     placer,
-    onBatch: () => undefined,
+    lendsBatches: true,
+    onBatch: (_, bytes) => router.giveBack(bytes),
   })
   if (format === 'binary') router.push(signature)
   const before = process.cpuUsage()

@@ -2,7 +2,8 @@
  * Progress of long jobs, always on stderr: cli-progress bars on a terminal, a plain line every few seconds elsewhere, nothing with `--quiet`.
  * Results never come through here.
  */
-import { MultiBar, Presets } from 'cli-progress'
+import { createRequire } from 'node:module'
+import type { MultiBar } from 'cli-progress'
 import { type Clock, systemClock, type Timer } from '../base/clock.js'
 import { formatBytes, formatCount, formatDuration, formatRate } from './render.js'
 
@@ -126,8 +127,11 @@ function plainBoard(write: (line: string) => void, clock: Clock, everyMs: number
   }
 }
 
-const openBars = (stream: NodeJS.WritableStream): MultiBar =>
-  new MultiBar(
+function openBars(stream: NodeJS.WritableStream): MultiBar {
+  // Loaded only here: most runs have no terminal.
+  const require = createRequire(import.meta.url)
+  const { MultiBar, Presets } = require('cli-progress') as typeof import('cli-progress')
+  return new MultiBar(
     {
       stream,
       clearOnComplete: false,
@@ -141,6 +145,7 @@ const openBars = (stream: NodeJS.WritableStream): MultiBar =>
     },
     Presets.rect,
   )
+}
 
 function terminalBoard(stream: NodeJS.WritableStream, clock: Clock): ProgressBoard {
   let bars: MultiBar | undefined

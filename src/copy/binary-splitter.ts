@@ -58,7 +58,8 @@ export class BinarySplitter implements RowSplitter {
     if (this.#carryLength > 0 || this.#phase !== 'rows') at = this.#pushCarry(chunk, sink)
     while (at >= 0 && at < chunk.length) {
       if (this.ended) throw this.#fail('COPY_AFTER_EOF')
-      const end = this.#hop(chunk, at, chunk.length, sink)
+      const whole = this.#hopRow(chunk, at)
+      const end = whole < 0 ? this.#hop(chunk, at, chunk.length, sink) : whole
       if (end < 0) {
         this.#append(chunk, at, chunk.length)
         return
@@ -131,6 +132,31 @@ export class BinarySplitter implements RowSplitter {
     this.#emit(bytes, 0, end, sink)
     if (bytes.length > 1 << 20) this.#carry = Buffer.allocUnsafe(4096)
     return true
+  }
+
+  /** End of a row that begins and ends in these bytes, with nothing wrong; −1: `#hop` looks closer. */
+  #hopRow(bytes: Buffer, start: number): number {
+    const count = this.#layout.columns.length
+    const last = bytes.length - 4
+    let at = start + 2
+    if (
+      this.#field >= 0 ||
+      (((bytes[start] as number) << 8) | (bytes[start + 1] as number)) !== count
+    )
+      return -1
+    for (let field = 0; field < count; field++) {
+      if (at > last) return -1
+      const length = readInt32(bytes, at)
+      if (length < -1) return -1
+      if (field === this.#keyIndex) {
+        this.#keyStart = at + 4 - start
+        this.#keyLength = length
+      }
+      at += length < 0 ? 4 : 4 + length
+    }
+    if (at > bytes.length) return -1
+    this.line++
+    return at
   }
 
   /** Hops on from the field that is waited for; end of the row, or −1 when the bytes end first. */

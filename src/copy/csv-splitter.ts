@@ -9,7 +9,7 @@ import type { CopyLayout } from './copy-row.js'
 import { BACKSLASH, CARRIAGE_RETURN, countByte, LineSplitter, NEWLINE } from './line-splitter.js'
 
 /** Quoted fields are mostly shorter than what a call of memchr costs. */
-const WALK_BYTES = 48
+const WALK_BYTES = 16
 
 export class CsvSplitter extends LineSplitter {
   readonly #quote: number
@@ -60,7 +60,7 @@ export class CsvSplitter extends LineSplitter {
     }
     let at = this.#inQuote ? this.#walkQuote(bytes, from) : from
     while (!this.#inQuote) {
-      const quote = this.#quoteFrom(bytes, at)
+      const quote = this.#openingFrom(bytes, at)
       const lineEnd = Math.min(this.newlineFrom(bytes, at), this.returnFrom(bytes, at))
       if (lineEnd <= quote && lineEnd < bytes.length) return this.#endRow(bytes, lineEnd, eof)
       if (quote === bytes.length) break
@@ -70,6 +70,13 @@ export class CsvSplitter extends LineSplitter {
     }
     this.resume = bytes.length
     return -1
+  }
+
+  /** The next quote. Between quoted fields it is here, or behind the delimiter: a call of memchr is not worth it. */
+  #openingFrom(bytes: Buffer, at: number): number {
+    if (!this.#sawQuote) return this.#quoteFrom(bytes, at)
+    if (bytes[at] === this.#quote) return at
+    return bytes[at + 1] === this.#quote ? at + 1 : this.#quoteFrom(bytes, at)
   }
 
   #endRow(bytes: Buffer, at: number, eof: boolean): number {
@@ -193,14 +200,29 @@ export class CsvSplitter extends LineSplitter {
     return end
   }
 
+  /** Quotes at both ends, and nothing between that means anything. */
+  #isWrapped(bytes: Buffer, start: number, end: number): boolean {
+    const last = end - 1
+    if (last === start || bytes[last] !== this.#quote) return false
+    for (let at = start + 1; at < last; at++)
+      if (bytes[at] === this.#quote || bytes[at] === this.#escape) return false
+    return true
+  }
+
   #isEscapable(byte: number | undefined): boolean {
     return byte === this.#escape || byte === this.#quote
   }
 
   /** Points the key at the field without its quotes; false when it has none. */
   #unquote(bytes: Buffer, start: number, end: number): boolean {
-    const first = bytes.indexOf(this.#quote, start)
-    if (first < 0 || first >= end) return false
+    let first = start
+    while (first < end && bytes[first] !== this.#quote) first++
+    if (first === end) return false
+    if (first === start && this.#isWrapped(bytes, start, end)) {
+      this.key.start = start + 1
+      this.key.end = end - 1
+      return true
+    }
     if (this.#unquoted.length < end - start) this.#unquoted = Buffer.allocUnsafe((end - start) * 2)
     const into = this.#unquoted
     let length = 0

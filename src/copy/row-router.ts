@@ -1,11 +1,11 @@
 /**
- * COPY data in, one buffer of whole rows per shard out: splitter and key placer joined.
- * Chunks, rows and per-shard buffers lie in one arena, because a move inside one typed array (copyWithin) is the only copy
- * in JavaScript that costs no allocation. Pure: what is done with a batch is the caller's; after an error nothing more comes.
+ * COPY data in, one buffer of whole rows per shard out: splitter and key placer joined. Chunks, rows and per-shard buffers lie
+ * in one arena. Pure: what is done with a batch is the caller's; after an error nothing more comes.
  */
 import { type EngineError, engineError, isEngineError, withWhere } from '../errors/engine-error.js'
 import type { KeyPlacer } from '../sharding/key-placer.js'
 import type { ShardId } from '../sharding/shard-set.js'
+import { BATCH_BYTES, BatchArena } from './batch-arena.js'
 import type { CopyOptions } from './copy-options.js'
 import {
   type CopyLayout,
@@ -18,15 +18,14 @@ import { firstLines } from './first-lines.js'
 import { invalidUtf8 } from './key-encoding.js'
 import { makeRowSplitter } from './row-splitter.js'
 
-/** What pg-copy-streams and servers take at full speed. */
-export const BATCH_BYTES = 128 * 1024
 /** Small messages are gathered to this much before they are split; one call of memchr then serves many rows. */
 const INPUT_BYTES = 64 * 1024
 const BINARY_TRAILER = Buffer.from([0xff, 0xff])
 
 /**
  * Bytes for the COPY of one shard, in order: header or signature first, whole rows, the trailer last (a row of more than
- * BATCH_BYTES comes in pieces). They are the caller's; those of a reference table are shared by the shards: do not write to them.
+ * BATCH_BYTES comes in pieces). They are the caller's, unless `lendsBatches`; those of a reference table are shared by the
+ * shards: do not write to them.
  */
 export type OnBatch = (shard: number, bytes: Buffer, rows: number) => void
 
@@ -39,6 +38,8 @@ export interface RowRouterOptions {
   /** Where a row belongs that leaves the key to its default, or whose data has no such column; undefined: nobody knows. */
   readonly placesDefault?: (() => ShardId | undefined) | undefined
   readonly onBatch: OnBatch
+  /** Batches are lent until `giveBack`, which the caller must not forget. Not of a reference table, whose shards share them. */
+  readonly lendsBatches?: boolean
   /** Rows only: neither header, signature nor trailer is given out. */
   readonly isBare?: boolean
   /** By shard: so many rows of the data it has already. */
@@ -67,13 +68,11 @@ export class RowRouter implements RowSink {
   readonly #placer: KeyPlacer | undefined
   readonly #isBinary: boolean
   readonly #skipsBadKeys: boolean
-  /** 0…INPUT_BYTES: input; then BATCH_BYTES for each shard (one for all, without a placer). */
-  readonly #arena: Buffer
+  /** A lane for each shard (one for all, without a placer). */
+  readonly #arena: BatchArena
   #inputLength = 0
   #view: Buffer
-  /** Buffer n: where it begins in the arena, how far it is filled, rows in it. */
-  readonly #begins: number[]
-  readonly #fills: number[]
+  /** By lane: rows in its buffer. */
   readonly #batchRows: number[]
   /** A reference table whose shards have come differently far. */
   readonly #isApart: boolean
@@ -97,15 +96,17 @@ export class RowRouter implements RowSink {
     this.#skipsBadKeys = options.options.onError === 'ignore'
     this.#isApart = placer === undefined && options.skip !== undefined
     const lanes = placer === undefined && !this.#isApart ? 1 : shardCount
-    this.#begins = Array.from({ length: lanes }, (_, lane) => INPUT_BYTES + lane * BATCH_BYTES)
-    this.#fills = [...this.#begins]
-    this.#batchRows = this.#begins.map(() => 0)
-    this.#arena = Buffer.allocUnsafeSlow(INPUT_BYTES + lanes * BATCH_BYTES)
-    this.#view = this.#arena.subarray(0, INPUT_BYTES)
+    this.#batchRows = Array.from({ length: lanes }, () => 0)
+    this.#isShared = placer === undefined && !this.#isApart
+    this.#arena = new BatchArena(
+      INPUT_BYTES,
+      lanes,
+      options.lendsBatches === true && !this.#isShared,
+    )
+    this.#view = this.#arena.bytes.subarray(0, INPUT_BYTES)
     this.rowsPerShard = Array.from({ length: shardCount }, () => 0)
     this.bytesPerShard = Array.from({ length: shardCount }, () => 0)
     this.#isFresh = Array.from({ length: shardCount }, () => options.options.format === 'csv')
-    this.#isShared = placer === undefined && !this.#isApart
   }
 
   /** Rows end in carriage returns, so that a server that has had one row only waits for the next byte. */
@@ -123,7 +124,7 @@ export class RowRouter implements RowSink {
     let from = 0
     while (from < chunk.length) {
       const to = Math.min(chunk.length, from + INPUT_BYTES - this.#inputLength)
-      chunk.copy(this.#arena, this.#inputLength, from, to)
+      chunk.copy(this.#arena.bytes, this.#inputLength, from, to)
       this.#inputLength += to - from
       from = to
       if (this.#inputLength === INPUT_BYTES) this.#splitInput()
@@ -145,7 +146,12 @@ export class RowRouter implements RowSink {
 
   /** Gives out what is buffered, also when it is little. */
   flush(): void {
-    for (let lane = 0; lane < this.#begins.length; lane++) this.#handOut(lane)
+    for (let lane = 0; lane < this.#arena.lanes; lane++) this.#handOut(lane)
+  }
+
+  /** A lent batch is used up. */
+  giveBack(batch: Buffer): void {
+    this.#arena.giveBack(batch)
   }
 
   /** For the splitter. */
@@ -174,7 +180,7 @@ export class RowRouter implements RowSink {
     this.rows++
     const lines = key.line - this.#lastLine
     this.#lastLine = key.line
-    const last = this.#isApart ? this.#begins.length - 1 : lane
+    const last = this.#isApart ? this.#arena.lanes - 1 : lane
     for (let to = lane; to <= last; to++) this.#take(to, bytes, start, end, key.line, lines)
     if (this.#fault !== undefined) throw this.#fault
   }
@@ -233,7 +239,7 @@ export class RowRouter implements RowSink {
     const length = this.#inputLength
     if (length === 0) return
     this.#inputLength = 0
-    if (this.#view.length !== length) this.#view = this.#arena.subarray(0, length)
+    if (this.#view.length !== length) this.#view = this.#arena.bytes.subarray(0, length)
     this.#orFlush(() => this.#splitter.push(this.#view, this))
   }
 
@@ -299,23 +305,20 @@ export class RowRouter implements RowSink {
   /** False: the bytes were too long to be buffered and have been handed out, as one row. */
   #append(lane: number, bytes: Buffer, start: number, end: number): boolean {
     const length = end - start
-    let at = this.#fills[lane] as number
-    if (at + length > (this.#begins[lane] as number) + BATCH_BYTES) {
+    if (!this.#arena.hasRoom(lane, length)) {
       this.#handOut(lane)
-      at = this.#fills[lane] as number
       if (length > BATCH_BYTES) {
         this.#giveWhole(lane, bytes, start, end)
         return false
       }
     }
-    if (bytes === this.#view) this.#arena.copyWithin(at, start, end)
-    else bytes.copy(this.#arena, at, start, end)
-    this.#fills[lane] = at + length
+    if (bytes === this.#view) this.#arena.move(lane, start, end)
+    else this.#arena.copy(lane, bytes, start, end)
     return true
   }
 
   #appendToAll(bytes: Buffer, start: number, end: number): void {
-    for (let lane = 0; lane < this.#begins.length; lane++) this.#append(lane, bytes, start, end)
+    for (let lane = 0; lane < this.#arena.lanes; lane++) this.#append(lane, bytes, start, end)
   }
 
   #giveWhole(lane: number, bytes: Buffer, start: number, end: number): void {
@@ -328,12 +331,8 @@ export class RowRouter implements RowSink {
   }
 
   #handOut(lane: number): void {
-    const begin = this.#begins[lane] as number
-    const end = this.#fills[lane] as number
-    if (end === begin) return
-    const bytes = Buffer.allocUnsafeSlow(end - begin)
-    this.#arena.copy(bytes, 0, begin, end)
-    this.#fills[lane] = begin
+    const bytes = this.#arena.take(lane)
+    if (bytes === undefined) return
     this.#give(lane, bytes, this.#batchRows[lane] as number)
     this.#batchRows[lane] = 0
   }

@@ -12,13 +12,19 @@ const END_MARKER = Buffer.from('\\.')
 export class TextSplitter extends LineSplitter {
   readonly #nullMark: Buffer
   readonly #defaultMark: Buffer | undefined
+  /** The marks have backslashes: a field without one is a value. */
+  readonly #isPlain: boolean
   #nextMarker = -1
   #unescaped = Buffer.allocUnsafe(256)
+  /** The field skipped last has a backslash. */
+  #hasBackslash = false
 
   constructor(options: CopyOptions, layout: CopyLayout) {
     super(options, layout)
     this.#nullMark = options.nullMark
     this.#defaultMark = options.defaultMark
+    this.#isPlain =
+      this.#nullMark.includes(BACKSLASH) && this.#defaultMark?.includes(BACKSLASH) !== false
   }
 
   protected override get isOpen(): boolean {
@@ -98,6 +104,11 @@ export class TextSplitter extends LineSplitter {
       at++
     }
     const fieldEnd = this.#skipField(bytes, at, end)
+    if (!this.#hasBackslash && this.#isPlain) {
+      key.kind = 'value'
+      this.#unescape(bytes, at, fieldEnd)
+      return true
+    }
     // A backslash at the very end of the data does not count.
     const rawEnd = fieldEnd === end && isEscaped(bytes, at, end) ? end - 1 : fieldEnd
     if (equals(bytes, at, rawEnd, this.#nullMark)) {
@@ -121,10 +132,13 @@ export class TextSplitter extends LineSplitter {
   /** Where the field ends: at its delimiter or at `end`. */
   #skipField(bytes: Buffer, start: number, end: number): number {
     const { delimiter } = this
+    this.#hasBackslash = false
     for (let at = start; at < end; at++) {
       const byte = bytes[at]
       if (byte === delimiter) return at
-      if (byte === BACKSLASH) at++
+      if (byte !== BACKSLASH) continue
+      this.#hasBackslash = true
+      at++
     }
     return end
   }
@@ -132,9 +146,7 @@ export class TextSplitter extends LineSplitter {
   /** Points the key at the field's value. */
   #unescape(bytes: Buffer, start: number, end: number): void {
     const { key } = this
-    let at = start
-    while (at < end && bytes[at] !== BACKSLASH) at++
-    if (at === end) {
+    if (!this.#hasBackslash) {
       key.bytes = bytes
       key.start = start
       key.end = end

@@ -52,10 +52,26 @@ export function readIntegerText(
   const negative = sign === 45
   if (negative || sign === 43) at++
   if (at === end) return 'syntax'
+  if (end - at <= 9 && readShortest(bytes, at, end, negative))
+    return wordsFit(size) ? 'ok' : 'range'
   const status = end - at <= 15 ? readShort(bytes, at, end, negative) : 'long'
   const done = status === 'ok' ? status : readLong(bytes, at, end, negative)
   if (done !== 'ok') return done
   return wordsFit(size) ? 'ok' : 'range'
+}
+
+/** Up to nine digits are 32-bit integers all the way. False: something else is among them. */
+function readShortest(bytes: Uint8Array, from: number, to: number, negative: boolean): boolean {
+  let value = 0
+  for (let at = from; at < to; at++) {
+    const digit = bytes[at]! - 48
+    if (digit < 0 || digit > 9) return false
+    value = (value * 10 + digit) | 0
+  }
+  const low = negative ? -value | 0 : value
+  integerWords[0] = low >> 31
+  integerWords[1] = low
+  return true
 }
 
 /** Up to 15 digits are exact in a double. */
@@ -116,12 +132,16 @@ function readPrefixed(bytes: Uint8Array, from: number, to: number, negative: boo
   return 'ok'
 }
 
+/** Without the checks of Buffer's own: the length is known. */
+const wordAt = (bytes: Uint8Array, at: number): number =>
+  (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!
+
 /** Binary form: two, four or eight bytes, by length. False when it is none of these. */
 export function readIntegerBinary(bytes: Buffer, from: number, to: number): boolean {
   switch (to - from) {
     case 8:
-      integerWords[0] = bytes.readInt32BE(from)
-      integerWords[1] = bytes.readInt32BE(from + 4)
+      integerWords[0] = wordAt(bytes, from)
+      integerWords[1] = wordAt(bytes, from + 4)
       return true
     case 4:
       setWords(bytes.readInt32BE(from))

@@ -91,9 +91,9 @@ export class BatchShard {
     if (framing.head !== undefined) this.write(framing.head)
   }
 
-  /** Sends owned bytes, when a COPY runs. */
-  write(bytes: Buffer): void {
-    const wait = this.#copy?.write(bytes)
+  /** Sends bytes, when a COPY runs; they stay as they are until `onTaken`. */
+  write(bytes: Buffer, onTaken?: () => void): void {
+    const wait = this.#copy?.write(bytes, onTaken)
     if (wait === undefined) return
     wait.catch(() => undefined)
     this.#wait = wait

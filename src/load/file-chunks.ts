@@ -1,10 +1,11 @@
 /**
- * A file in large pieces, the next one being read while the last is worked on, into two buffers that are used by turns.
- * Fresh buffers would cost more than the reading: the system clears every page of them.
+ * A file in pieces, read some at a time: the next ones are read while the last are worked on, into two buffers that are used by
+ * turns. Fresh buffers would cost more than the reading: the system clears every page of them; and each reading wakes a thread.
  */
 import { open } from 'node:fs/promises'
 
-const READ_BYTES = 256 * 1024
+const READ_BYTES = 1024 * 1024
+const PIECE_BYTES = 256 * 1024
 
 /** Bytes of the file from `start` to `end` (exclusive); each piece is lent until the next is asked for. */
 export async function* fileChunks(
@@ -28,7 +29,8 @@ export async function* fileChunks(
     for (let chunk = await next; chunk.length > 0; chunk = await next) {
       ;[used, spare] = [spare, used]
       next = readInto(used)
-      yield chunk
+      for (let at = 0; at < chunk.length; at += PIECE_BYTES)
+        yield chunk.subarray(at, at + PIECE_BYTES)
     }
   } finally {
     await next.catch(() => undefined)

@@ -116,10 +116,11 @@ export class PartLoad {
           lines,
           this.#router.rows,
         ),
+      lendsBatches: rejects === undefined,
       onBatch: (shard, bytes) => {
         const to = shards[shard] as BatchShard
         to.store?.keep(bytes)
-        to.write(bytes)
+        to.write(bytes, () => this.#router.giveBack(bytes))
         this.#sentBytes[shard] = (this.#sentBytes[shard] as number) + bytes.length
       },
     })

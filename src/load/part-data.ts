@@ -83,7 +83,7 @@ export async function columnsOf(
   header ??= head.length <= HEADER_BYTES ? head : undefined
   if (header === undefined || header.length === 0)
     throw engineError('COPY_HEADER_EMPTY', { name: input.name })
-  return { columns: readHeader(lane.options, header, input.name), chunks: rest }
+  return { columns: await readHeader(lane.options, header, input.name), chunks: rest }
 }
 
 /** Where rows belong that leave the key to its default. */

@@ -1,5 +1,4 @@
 /** Column names from the header record of a file: csv-parse on a sample for csv, the splitter's own rules for text. */
-import { CsvError, parse } from 'csv-parse/sync'
 import type { CopyOptions } from '../copy/copy-options.js'
 import { makeRowSplitter } from '../copy/row-splitter.js'
 import { unescapeText } from '../copy/text-splitter.js'
@@ -23,15 +22,21 @@ export function findHeader(options: CopyOptions, sample: Buffer): Buffer | undef
 }
 
 /** The names in a header record. @throws COPY_HEADER_EMPTY */
-export function readHeader(options: CopyOptions, header: Buffer, name: string): string[] {
+export async function readHeader(
+  options: CopyOptions,
+  header: Buffer,
+  name: string,
+): Promise<string[]> {
   const names =
-    options.format === 'csv' ? csvNames(options, header, name) : textNames(options, header)
+    options.format === 'csv' ? await csvNames(options, header, name) : textNames(options, header)
   if (names.length === 0 || names.some((one) => one === ''))
     throw engineError('COPY_HEADER_EMPTY', { name })
   return names
 }
 
-function csvNames(options: CopyOptions, header: Buffer, name: string): string[] {
+async function csvNames(options: CopyOptions, header: Buffer, name: string): Promise<string[]> {
+  // Loaded only here: most loads have no header of csv.
+  const { CsvError, parse } = await import('csv-parse/sync')
   try {
     const records = parse(header, {
       bom: true,

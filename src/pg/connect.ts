@@ -5,7 +5,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import pg from 'pg'
+import type pg from 'pg'
 import { type Clock, systemClock } from '../base/clock.js'
 import { engineError } from '../errors/engine-error.js'
 import {
@@ -22,6 +22,7 @@ import {
 } from '../topology/host-candidates.js'
 import { Prng, type Uint64Source } from '../topology/prng.js'
 import { requireBinding } from './channel-binding.js'
+import { driver } from './driver.js'
 import { localEnvironment, resolveHost } from './local-environment.js'
 
 export interface ConnectOptions {
@@ -119,7 +120,7 @@ async function openOnce(
   signal: AbortSignal,
   mustBind: boolean,
 ): Promise<pg.Client> {
-  const client = new pg.Client(config)
+  const client = new driver.Client(config)
   const binding = mustBind ? requireBinding(client) : undefined
   // A connection lost while idle must not end the process; the next query reports it.
   client.on('error', () => undefined)

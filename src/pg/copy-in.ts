@@ -45,13 +45,21 @@ export class CopyIn {
     this.#end(() => this.#done.reject(serverFailure(error, clientWhere(this.#client))))
   }
 
-  /** Sends owned bytes. A promise comes back when the caller must wait; it rejects as soon as the COPY has failed. */
-  write(chunk: Buffer): Promise<void> | undefined {
+  /**
+   * Sends bytes that stay as they are until `onTaken`, which is not called when the COPY fails. A promise comes back when the
+   * caller must wait; it rejects as soon as the COPY has failed.
+   */
+  write(chunk: Buffer, onTaken?: () => void): Promise<void> | undefined {
     if (this.#isOver) return this.#done.promise.then(() => undefined)
     // Header and body of the message go out in one piece.
     const socket = socketOf(this.#client)
     socket.cork()
-    const isTaken = this.#stream.write(chunk)
+    const isTaken = this.#stream.write(chunk, (error) => {
+      if (error || onTaken === undefined) return
+      // The stream has passed it on, but a part may still wait in the socket.
+      if (socket.writableLength === 0) onTaken()
+      else socket.write(NOTHING, () => onTaken())
+    })
     socket.uncork()
     if (isTaken) return undefined
     this.#drained ??= deferred()
@@ -73,6 +81,8 @@ export class CopyIn {
     await this.#done.promise.catch(() => undefined)
   }
 }
+
+const NOTHING = Buffer.alloc(0)
 
 const socketOf = (client: pg.Client): Writable =>
   (client as unknown as { connection: { stream: Writable } }).connection.stream

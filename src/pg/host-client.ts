@@ -1,7 +1,8 @@
 /** One node-postgres connection to one named host: for jobs that must speak to exactly that server, also over the replication protocol. */
 import type { Duplex } from 'node:stream'
-import pg from 'pg'
+import type pg from 'pg'
 import { engineError } from '../errors/engine-error.js'
+import { driver } from './driver.js'
 import { isServerError } from './server-error.js'
 
 /** A server of a topology, with who to be there. */
@@ -56,7 +57,7 @@ export async function openHostClient(
   target: HostTarget,
   options: HostClientOptions = {},
 ): Promise<pg.Client> {
-  const client = new pg.Client(hostClientConfig(target, options))
+  const client = new driver.Client(hostClientConfig(target, options))
   client.on('error', () => undefined)
   try {
     await client.connect()

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { BATCH_BYTES } from '../../../src/copy/batch-arena.js'
 import { makeCopyOptions } from '../../../src/copy/copy-options.js'
-import { BATCH_BYTES, makeRowRouter } from '../../../src/copy/row-router.js'
+import { makeRowRouter } from '../../../src/copy/row-router.js'
 import { makeKeyPlacer } from '../../../src/sharding/key-placer.js'
 
 const placer = makeKeyPlacer({
