@@ -70,6 +70,8 @@ export interface ClassFigures {
   hotRuns: number
   /** Running means. */
   meanMs: number
+  /** What one costs a server that is at work: near the lower end of what was seen, where nothing else is counted. */
+  typicalMs: number
   replyBytes: number
 }
 

@@ -170,7 +170,7 @@ class CachingPlanner implements QueryPlanner {
         effects: effectsOf(statement, this.#world),
         hintedRole: hints?.role,
         route: compileStatement(statement, hints, this.#world),
-        figures: { runs: 0, hotRuns: 0, meanMs: 0, replyBytes: 0 },
+        figures: { runs: 0, hotRuns: 0, meanMs: 0, typicalMs: 0, replyBytes: 0 },
         isRepeatable: compileRepeatable(statement, this.#world),
         pattern: undefined,
       }

@@ -3,6 +3,7 @@
  * running costs what stands in its queue; an idle one costs its wake-up, which for short statements is more than
  * queueing behind a few others (findings §1). Pure.
  */
+import type { ClassFigures } from '../../plan/plan.js'
 import type { PipelinedClient } from './pipelined-client.js'
 
 /** A server with statements under way. */
@@ -12,9 +13,16 @@ export interface BusyLane {
   mayTake(client: PipelinedClient, nowMs: number): boolean
 }
 
-const SHARE = 1 / 32
 const LEAST_MS = 0.02
 const MOST_MS = 2
+const LONGER_SHARE = 1 / 32
+const SHORTER_SHARE = 1 / 8
+
+/** A class of which some statements take long costs at least this part of its mean, which also holds what the machine took for others. */
+const MEAN_PART = 1 / 16
+
+/** To wake a server costs the machine as much again as the one who waits for it, in switches and system calls. */
+const WAKING = 3
 
 /** The running estimate of how long an idle server takes to start working. */
 export class WakeUp {
@@ -24,10 +32,26 @@ export class WakeUp {
     return this.#ms
   }
 
-  /** A statement that is expected to take `meanMs` was answered by an idle server after `elapsedMs`. */
-  note(elapsedMs: number, meanMs: number): void {
-    const sample = Math.min(Math.max(elapsedMs - meanMs, LEAST_MS), MOST_MS)
-    this.#ms += (sample - this.#ms) * SHARE
+  /** How long a statement of the class is expected to keep a server that is running. */
+  costOf(figures: ClassFigures): number {
+    const { typicalMs, meanMs, hotRuns } = figures
+    const ms = hotRuns > 0 ? typicalMs : Math.max(typicalMs - this.#ms, typicalMs / 4)
+    return Math.max(ms, meanMs * MEAN_PART)
+  }
+
+  /**
+   * A statement was answered by an idle server after `elapsedMs`, which tells the sum of two estimates only. More than
+   * expected is put down to the wake-up, so that more are queued and their time by itself is seen; less shortens both.
+   */
+  note(elapsedMs: number, figures: ClassFigures): void {
+    const expectedMs = figures.typicalMs + this.#ms
+    const over = Math.max(elapsedMs, 0) - expectedMs
+    if (over < 0) {
+      const shrinks = 1 + (over / expectedMs) * SHORTER_SHARE
+      figures.typicalMs *= shrinks
+      this.#ms *= shrinks
+    } else this.#ms += Math.min(over, this.#ms) * LONGER_SHARE
+    this.#ms = Math.min(Math.max(this.#ms, LEAST_MS), MOST_MS)
   }
 }
 
@@ -45,6 +69,6 @@ export function firstFree<L extends BusyLane>(
   return best
 }
 
-/** True when queueing is expected to be done before an idle server would be. */
+/** True when queueing is expected to be done before an idle server would be, or costs less. */
 export const isQueueingFaster = (lane: BusyLane, wakeUp: WakeUp): boolean =>
-  lane.costMs <= wakeUp.ms
+  lane.costMs <= wakeUp.ms * WAKING

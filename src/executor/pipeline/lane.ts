@@ -4,6 +4,7 @@
  * when they must run elsewhere (hard-parts §1). Given back as soon as it is empty and every cancel has arrived.
  */
 import type { EngineError } from '../../errors/engine-error.js'
+import type { ClassFigures } from '../../plan/plan.js'
 import type { ServerCheckout } from '../../pool/shard-pools.js'
 import type { ServerConnection, ServerReceiver } from '../../server/server-connection.js'
 import { isFatal, sqlstateOf } from '../../server/server-error.js'
@@ -37,6 +38,9 @@ export class Lane implements ServerReceiver, Carrier {
   readonly #openedMs: number
   readonly #queue = new LaneQueue()
   #headSinceMs: number
+  /** Answered in the read that is under way, all together in so many milliseconds. */
+  readonly #answered: Slot[] = []
+  #answeredInMs = 0
   #isFresh = true
   /** Takes no more requests. */
   #isClosed = false
@@ -90,7 +94,8 @@ export class Lane implements ServerReceiver, Carrier {
   push(client: PipelinedClient, nowMs: number): void {
     const unit = client.unitFor(this.#server)
     const isFirst = this.#queue.size === 0
-    const slot = new Slot(client, unit, client.figures.meanMs, this.#isFresh && isFirst)
+    const costMs = this.#owner.wakeUp.costOf(client.figures)
+    const slot = new Slot(client, unit, costMs, this.#isFresh && isFirst)
     this.#isFresh = false
     this.#queue.push(slot)
     if (isFirst) {
@@ -186,6 +191,7 @@ export class Lane implements ServerReceiver, Carrier {
   }
 
   endOfRead(): void {
+    if (this.#answered.length > 0) this.#noteAnswers()
     this.#owner.refill(this)
     const head = this.#queue.head
     if (!head) return this.#giveBack()
@@ -280,9 +286,8 @@ export class Lane implements ServerReceiver, Carrier {
     server.ready(buffer[start + 5] as number)
     const slot = this.#queue.shift()
     if (!slot) return server.destroy()
-    const nowMs = this.#owner.clock.monotonicMs()
-    const elapsedMs = nowMs - this.#headSinceMs
-    this.#headSinceMs = nowMs
+    if (this.#answered.length === 0) this.#readBegins()
+    this.#answered.push(slot)
     const { client } = slot
     if (slot.prelude) this.#prepared(slot, slot.prelude)
     else if (client && slot.isStray) client.elsewhere()
@@ -290,7 +295,6 @@ export class Lane implements ServerReceiver, Carrier {
       this.#handKept(slot, client)
       client.ready()
       this.#hand(slot, client, buffer, start, end)
-      this.#note(slot, client, elapsedMs)
       if (!client.output.flush()) this.#hold(client)
       client.finished()
     }
@@ -298,17 +302,39 @@ export class Lane implements ServerReceiver, Carrier {
     if (server.status !== TX_IDLE) this.#abandon('a transaction was left open')
   }
 
-  #note(slot: Slot, client: PipelinedClient, elapsedMs: number): void {
+  /** Before the answers are handed on, which takes time in which the server works already on what follows. */
+  #readBegins(): void {
+    const nowMs = this.#owner.clock.monotonicMs()
+    this.#answeredInMs = nowMs - this.#headSinceMs
+    this.#headSinceMs = nowMs
+  }
+
+  /** What came in one read is measured as one: each had its part of the time. */
+  #noteAnswers(): void {
+    const answered = this.#answered
+    const elapsedMs = this.#answeredInMs
+    const [first] = answered
+    if (first?.figures && first.isCold && first.figures.hotRuns > 0) this.#noteWakeUp(elapsedMs)
+    else for (const slot of answered) this.#note(slot, elapsedMs / answered.length)
+    answered.length = 0
+  }
+
+  /** How long the statements take by themselves is known, so the rest is how long the server slept. */
+  #noteWakeUp(elapsedMs: number): void {
     const { limits, wakeUp } = this.#owner
-    const { figures } = client
+    if (elapsedMs >= limits.stallMs) return
+    const [first, ...others] = this.#answered as [Slot, ...Slot[]]
+    const besides = others.reduce((sum, slot) => sum + slot.costMs, 0)
+    wakeUp.note(elapsedMs - besides, first.figures as ClassFigures)
+  }
+
+  #note(slot: Slot, elapsedMs: number): void {
+    const { figures } = slot
+    if (!figures) return
     if (!slot.isCold) figures.hotRuns++
-    else if (figures.hotRuns > 0 && elapsedMs < limits.stallMs) {
-      // how long the class takes by itself is known, so the rest is how long the server slept
-      return wakeUp.note(elapsedMs, figures.meanMs)
-    }
-    if (slot.failed) return
+    if (slot.failed || slot.isStray) return
     const use = slot.isCold ? noteRunAlone : noteRun
-    use(figures, elapsedMs, slot.replyBytes, limits.stallMs)
+    use(figures, elapsedMs, slot.replyBytes, this.#owner.limits.stallMs)
   }
 
   #prepared(slot: Slot, prelude: Prelude): void {

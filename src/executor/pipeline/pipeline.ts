@@ -157,7 +157,10 @@ export class Pipeline implements LaneOwner {
     for (const lane of lanes) lane.flush()
   }
 
-  readonly #look = (): void => {
+  /** What has come meanwhile is read first: it may have been this process that was late. */
+  readonly #look = (): void => atEndOfTick(this.#judge)
+
+  readonly #judge = (): void => {
     this.#watching = undefined
     const nowMs = this.clock.monotonicMs()
     let isNeeded = false

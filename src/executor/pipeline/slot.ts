@@ -1,4 +1,5 @@
 /** One request's place on a lane. It stays until its ReadyForQuery has come, also when nobody wants the answer any more. */
+import type { ClassFigures } from '../../plan/plan.js'
 import type { PipelinedClient, Unit } from './pipelined-client.js'
 import type { Prelude } from './prelude.js'
 
@@ -6,6 +7,8 @@ export class Slot {
   /** Absent: the answer is dropped (settings of ours, a client that left, a request that runs elsewhere now). */
   client: PipelinedClient | undefined
   readonly unit: Unit
+  /** Of the client's statement, also when the client has gone. */
+  readonly figures: ClassFigures | undefined
   readonly costMs: number
   /** The server was idle before it. */
   readonly isCold: boolean
@@ -32,6 +35,7 @@ export class Slot {
   constructor(client: PipelinedClient | undefined, unit: Unit, costMs: number, isCold: boolean) {
     this.client = client
     this.unit = unit
+    this.figures = client?.figures
     this.costMs = costMs
     this.isCold = isCold
     this.isWritten = isCold

@@ -23,7 +23,7 @@ const UNFIT = ['role', 'session_authorization', 'standard_conforming_strings', '
 const plainEncodings = new Set(['UTF8', 'SQL_ASCII', undefined])
 const nothing = Buffer.alloc(0)
 const noTypes: readonly number[] = []
-const noFigures: ClassFigures = { runs: 0, hotRuns: 0, meanMs: 0, replyBytes: 0 }
+const noFigures: ClassFigures = { runs: 0, hotRuns: 0, meanMs: 0, typicalMs: 0, replyBytes: 0 }
 
 /** The session around it. */
 export interface PipelinedHost {

@@ -9,6 +9,7 @@ import {
   FakeClient,
   failure,
   parseComplete,
+  passes,
   ready,
   rig,
   row,
@@ -46,13 +47,13 @@ test('lets followers run elsewhere when the head stalls, and drops their late an
   const head = run('head').client
   const follower = run('follower')
   await endOfTick()
-  await clock.advance(19)
+  await passes(clock, 19)
   expect(follower.client.events).toEqual([])
-  await clock.advance(10)
+  await passes(clock, 10)
   expect(follower.client.events).toEqual(['elsewhere'])
   expect(head.events).toEqual([])
-  // the class that made others wait runs alone until it is seen to be quick again
-  expect(head.figures.meanMs).toBeGreaterThan(5)
+  // a class that makes others wait again and again will leave
+  expect(head.figures.meanMs).toBeGreaterThan(2)
   server.says(answerFor('for head'), answerFor('late'))
   expect(head.answer).toEqual(answerFor('for head'))
   expect(follower.client.answer).toHaveLength(0)
@@ -64,7 +65,7 @@ test('takes no more on a lane that stalled', async () => {
   run('head')
   run('follower')
   await endOfTick()
-  await clock.advance(30)
+  await passes(clock, 30)
   expect(run('late').lane.isWaiting).toBe(true)
 })
 
@@ -149,7 +150,7 @@ test('lets a client leave without disturbing the others, and stops what it left 
   head.lane?.leave(head.client)
   server.says(row('half'))
   expect(head.client.answer).toHaveLength(0)
-  await clock.advance(30)
+  await passes(clock, 30)
   expect(follower.events).toEqual(['elsewhere'])
   expect(server.cancels).toHaveLength(1)
 })

@@ -158,7 +158,7 @@ export class FakePool {
 
 export class FakeClient implements PipelinedClient {
   settings = Settings.none
-  figures: ClassFigures = { runs: 10, hotRuns: 10, meanMs: 0.05, replyBytes: 100 }
+  figures: ClassFigures = { runs: 10, hotRuns: 10, meanMs: 0.05, typicalMs: 0.05, replyBytes: 100 }
   statement: SharedStatement | undefined
   /** What it heard, in order. */
   readonly events: string[] = []
@@ -245,3 +245,9 @@ export function rig(count = 1) {
 
 /** The end of this turn of the event loop, when joined writes leave. */
 export const endOfTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** Time goes by, and whoever looks at it has looked. */
+export async function passes(clock: FakeClock, ms: number): Promise<void> {
+  await clock.advance(ms)
+  await endOfTick()
+}
