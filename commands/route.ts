@@ -45,10 +45,14 @@ export default class Route extends BaseCommand {
     const sql = readSql(args.sql, flags.file)
     const { loadConfig } = await import('../src/config/load-config.js')
     const { openQueryPlanner } = await import('../src/routing/query-planner.js')
+    const { plannerOptions } = await import('../src/proxy/planner-options.js')
     const { describeRoutes, textParameters } = await import('../src/routing/describe-route.js')
     const config = loadConfig(configOptions(flags))
     const database = chooseDatabase([...config.sharding.keys()], flags.database)
-    const planner = await openQueryPlanner({ sharding: config.sharding.get(database)! })
+    const planner = await openQueryPlanner({
+      sharding: config.sharding.get(database)!,
+      ...plannerOptions(config, database),
+    })
     const searchPath = flags['search-path'].split(',').map((schema) => schema.trim())
     const routes = describeRoutes(planner, sql, textParameters(flags.param ?? []), { searchPath })
     for (const route of routes) this.log(render(route))

@@ -137,12 +137,16 @@ function compareGeneral(before: LoadedConfig, after: LoadedConfig) {
   return { needRestart, changed }
 }
 
+const functionsOf = (config: LoadedConfig, name: string) =>
+  config.functionRoutes.filter(({ database }) => database === name)
+
 function differing(before: LoadedConfig, after: LoadedConfig): string[] {
   const names = new Set([...before.sharding.keys(), ...after.sharding.keys()])
   return [...names].filter(
     (name) =>
       !same(before.sharding.get(name), after.sharding.get(name)) ||
-      !same(before.databaseOptions.get(name), after.databaseOptions.get(name)),
+      !same(before.databaseOptions.get(name), after.databaseOptions.get(name)) ||
+      !same(functionsOf(before, name), functionsOf(after, name)),
   )
 }
 

@@ -222,10 +222,32 @@ export const vaultKeys = {
   client_token_ttl: seconds(60, 'How long a checked password is believed.'),
 } as const
 
+export const haKeys = {
+  state: string(undefined, 'Connection string of the database that holds ha_config.', {
+    own: true,
+    secret: true,
+  }),
+  cluster: string('pgshard', 'Name that PL/Proxy functions give to CLUSTER.', { own: true }),
+  user: string('hauser', 'Role of the probers, on the nodes and in the state database.', {
+    own: true,
+  }),
+  password: string(undefined, 'Its password.', { own: true, secret: true }),
+  connect_timeout: duration(
+    10_000,
+    'Time for a connection and for a probe; also the pause between attempts.',
+    { own: true, min: 1 },
+  ),
+  statement_timeout: integer(
+    60,
+    'What plproxy.get_cluster_config gives for statement_timeout; PL/Proxy 2.10 ignores it.',
+    { own: true, min: 0 },
+  ),
+} as const
+
 export const haGroupKeys = {
   name: string(undefined, 'Name of the group.', { required: true, own: true }),
-  database: string(undefined, 'Database that it belongs to.', { required: true, own: true }),
-  shard: integer(0, 'Shard that it is.', { own: true }),
+  database: string(undefined, 'Database of serve that follows it.', { own: true }),
+  shard: integer(0, 'Shard of that database that it is.', { own: true }),
   primary: string(undefined, 'Connection string of the preferred primary.', {
     required: true,
     own: true,
@@ -241,9 +263,16 @@ export const haGroupKeys = {
     own: true,
     min: 1,
   }),
-  fencing_command: string(undefined, 'Command that makes sure that the old primary is off.', {
-    own: true,
-  }),
+  fencing_command: string(
+    undefined,
+    'Shell command run before a route changes; the route stays when it fails.',
+    { own: true },
+  ),
+  promote: boolean(
+    false,
+    'The standby is a streaming replica: probed by a read, promoted before the route changes.',
+    { own: true },
+  ),
 } as const
 
 export const functionRouteKeys = {
@@ -259,4 +288,5 @@ export const functionRouteKeys = {
     'Number of the argument, from 1, whose hash chooses the shard.',
     { own: true, min: 1 },
   ),
+  hash_type: oneOf(keyTypes, 'bigint', 'Type of that argument.', { own: true }),
 } as const

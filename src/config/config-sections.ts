@@ -112,6 +112,7 @@ export const configSections: readonly SectionDefinition[] = [
     "ES modules that choose shards; see plugins.md. PgDog's native libraries cannot be loaded.",
     list,
   ),
+  section('ha', sections.haKeys, 'Where the state of the HA groups is, and who probes.'),
   section(
     'ha_groups',
     sections.haGroupKeys,

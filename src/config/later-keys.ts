@@ -50,7 +50,6 @@ export const laterKeys: ReadonlySet<string> = new Set([
   'replication.*',
   'mirroring.*',
   'otel.*',
-  'ha_groups.*',
 ])
 
 /**
@@ -60,7 +59,6 @@ export const laterKeys: ReadonlySet<string> = new Set([
 export const refusedKeys: ReadonlySet<string> = new Set([
   'general.cross_shard_disabled',
   'multi_tenant.column',
-  'function_routes.*',
   'rewrite.primary_key',
   'users.vault_path',
   'users.replication_sharding',

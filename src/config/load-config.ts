@@ -9,6 +9,7 @@ import { engineError } from '../errors/engine-error.js'
 import { checkConfig } from './check-config.js'
 import { type Entry, withDefaults } from './check-section.js'
 import { compileDatabases } from './compile-databases.js'
+import { compileFunctionRoutes } from './compile-function-routes.js'
 import {
   compileAdmin,
   compileDatabaseOptions,
@@ -16,6 +17,7 @@ import {
   compileMirroring,
   ownDefaults,
 } from './compile-general.js'
+import { compileHa } from './compile-ha.js'
 import { compileHba } from './compile-hba.js'
 import { compilePlugins } from './compile-plugins.js'
 import { compileSharding } from './compile-sharding.js'
@@ -88,6 +90,12 @@ function compile(
   const admin = compileAdmin(entriesOf('admin'), databases, problems)
   const mirroring = compileMirroring(entriesOf('mirroring'), general, databases, problems)
   const plugins = compilePlugins(entriesOf('plugins'), problems)
+  const groups = compileHa(entriesOf, databases, problems)
+  const { functionRoutes, ha } = compileFunctionRoutes(
+    entriesOf('function_routes'),
+    { databases, ha: groups },
+    problems,
+  )
   checkConfig({ general, databases, databaseOptions, sharding, entriesOf, problems })
   if (problems.failed) throw problems.toError()
   const written = (section: string) => entriesOf(section).at(-1)?.values
@@ -107,6 +115,8 @@ function compile(
     vault: vault === undefined ? undefined : withDefaults(vaultKeys, vault),
     mirroring,
     plugins,
+    ha,
+    functionRoutes,
     multiTenantColumn: withDefaults(multiTenantKeys, written('multi_tenant') ?? {}).column,
     warnings: problems.warnings,
     files: files.map(({ path }) => path),

@@ -1,5 +1,6 @@
 /** What `loadConfig` returns: plain frozen values, handed down from the top. Secrets are in here; `show-config.ts` hides them. */
 import type { HbaRule } from '../auth/hba.js'
+import type { KeyType } from '../datum/key-type.js'
 import type { ShardingConfig } from '../sharding/sharded-table.js'
 import type { DatabaseTopology, PoolOverrides } from '../topology/topology.js'
 import type {
@@ -85,6 +86,44 @@ export interface PluginConfig {
   readonly timeoutMs: number
 }
 
+/** One pair of primary and standby; its id is its place in the file, from 1. */
+export interface HaGroupConfig {
+  readonly id: number
+  readonly name: string
+  readonly database: string | undefined
+  readonly shard: number
+  readonly primary: string
+  readonly standby: string
+  readonly heartbeatIntervalMs: number
+  readonly switchAfterMs: number
+  readonly fencingCommand: string | undefined
+  readonly promote: boolean
+}
+
+/** [ha] and [[ha_groups]]. */
+export interface HaConfig {
+  readonly state: string
+  readonly cluster: string
+  readonly user: string
+  readonly password: string | undefined
+  readonly connectTimeoutMs: number
+  readonly statementTimeout: number
+  readonly groups: readonly HaGroupConfig[]
+  /** Functions of [[function_routes]] that a group runs. */
+  readonly routes: readonly { readonly functionName: string; readonly groupId: number }[]
+}
+
+/** One entry of [[function_routes]]: a function of one database and where it runs. */
+export interface FunctionRouteConfig {
+  readonly database: string
+  readonly function: string
+  /** Exactly one of these two; a group's is its shard. */
+  readonly shard?: number
+  /** Number of the argument, from 1, whose hash chooses the shard. */
+  readonly hashArgument?: number
+  readonly hashType: KeyType
+}
+
 /** Settings of one database that are not its hosts. */
 export interface DatabaseOptions {
   readonly queryParser: GeneralConfig['queryParser']
@@ -127,6 +166,9 @@ export interface LoadedConfig {
   readonly vault?: VaultConfig
   readonly mirroring: readonly MirrorRule[]
   readonly plugins: readonly PluginConfig[]
+  /** Absent: there are no groups. */
+  readonly ha?: HaConfig
+  readonly functionRoutes: readonly FunctionRouteConfig[]
   readonly multiTenantColumn?: string
   /** Each with its place, for the log and `config check`. */
   readonly warnings: readonly string[]

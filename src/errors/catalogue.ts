@@ -7,6 +7,7 @@ import { configErrors } from './catalogue/config.js'
 import { connectErrors } from './catalogue/connect.js'
 import { copyErrors } from './catalogue/copy.js'
 import { gatherErrors } from './catalogue/gather.js'
+import { haErrors } from './catalogue/ha.js'
 import { mergeErrors } from './catalogue/merge.js'
 import { poolErrors } from './catalogue/pool.js'
 import { pubsubErrors } from './catalogue/pubsub.js'
@@ -51,6 +52,7 @@ export const catalogue = {
   ...routingErrors,
   ...copyErrors,
   ...gatherErrors,
+  ...haErrors,
   ...mergeErrors,
   ...replicationErrors,
   ...reshardErrors,

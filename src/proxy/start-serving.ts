@@ -11,6 +11,7 @@ import { acceptClient } from '../session/accept-client.js'
 import type { Fleet } from './fleet.js'
 import { HomeNumbers } from './home-numbers.js'
 import { keepAliveOf } from './open-listeners.js'
+import { plannerOptions } from './planner-options.js'
 import { pluginSurroundings } from './plugin-surroundings.js'
 import { type ProxyOptions, type ServingProxy, startProxy } from './proxy.js'
 import { traceClients } from './trace-clients.js'
@@ -72,11 +73,7 @@ export async function startServing(options: ServingOptions): Promise<ServingProx
         const planner = await openQueryPlanner({
           sharding,
           catalog,
-          assumeCleanFunctions: general().assumeCleanFunctions,
-          expandedExplain: general().expandedExplain,
-          gathers: general().crossShardGather === 'on',
-          gatherFunctions: general().gatherFunctions,
-          cacheSize: general().queryCacheLimit,
+          ...plannerOptions(config.newest, database),
         })
         if (plugins.isEmpty) return planner
         const { makePluginPlanner } = await import('../plugins/plugin-planner.js')

@@ -8,6 +8,7 @@ import { localConstraints } from './constraints.js'
 import { planDdl } from './ddl-route.js'
 import { readsOnly } from './effects.js'
 import { compileExplain } from './explain.js'
+import { compileFunctionRoute } from './function-route.js'
 import type { Run } from './key-value.js'
 import { withHints } from './manual.js'
 import { type Names, namesOf, sameNames } from './names.js'
@@ -135,6 +136,10 @@ export function compileStatement(
 ): RouteOf {
   const role: Role = readsOnly(statement, world) ? 'any' : 'primary'
   if (world.map.shardCount === 1) return compileSingle(hints, role)
+  const placed =
+    world.functionRoutes &&
+    compileFunctionRoute(statement, world.functionRoutes, world.map.shardCount, role)
+  if (placed) return withHints(placed, hints, role, world)
   const fixed = compileFixed(statement, role)
   const own: RouteOf =
     statement.kind === 'explain' && !statement.effects.execute

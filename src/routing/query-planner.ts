@@ -22,6 +22,7 @@ import type { Slots } from '../sql/template.js'
 import { TextPattern } from '../sql/text-pattern.js'
 import { compileStatement, type RouteOf } from './compile-statement.js'
 import { effectsOf, readsOnly } from './effects.js'
+import type { FunctionRoute } from './function-route.js'
 import type { Run } from './key-value.js'
 import { refuse } from './plans.js'
 import { compileRepeatable, type IsRepeatable } from './repeatable.js'
@@ -37,6 +38,8 @@ export interface QueryPlannerOptions {
   readonly gathers?: boolean
   /** Functions that such a statement may call beyond PostgreSQL's own (`gather_functions`). */
   readonly gatherFunctions?: readonly string[]
+  /** Functions that have a place of their own (`[[function_routes]]`). */
+  readonly functionRoutes?: readonly FunctionRoute[]
   /** EXPLAIN of one shard shows its route too (`expanded_explain`). */
   readonly expandedExplain?: boolean
   /** standard_conforming_strings of the clients; another planner serves those that turned it off. */
@@ -130,6 +133,7 @@ class CachingPlanner implements QueryPlanner {
       cleanFunctions: new Set(options.assumeCleanFunctions ?? []),
       planner: this,
       expandsExplain: options.expandedExplain ?? false,
+      ...(options.functionRoutes ? { functionRoutes: options.functionRoutes } : {}),
       ...((options.gathers ?? true)
         ? { gather: { functions: new Set(options.gatherFunctions ?? []) } }
         : {}),

@@ -2,6 +2,7 @@
 import type { Catalog } from '../catalog/catalog.js'
 import type { QueryPlanner } from '../plan/plan.js'
 import type { ShardMap } from '../sharding/shard-map.js'
+import type { FunctionRoute } from './function-route.js'
 
 export interface RoutingWorld {
   readonly map: ShardMap
@@ -11,6 +12,8 @@ export interface RoutingWorld {
   readonly planner: QueryPlanner
   /** EXPLAIN of one shard shows its route too (`expanded_explain`). */
   readonly expandsExplain: boolean
+  /** Functions that the configuration gives a place. */
+  readonly functionRoutes?: readonly FunctionRoute[]
   /** Absent: `cross_shard_gather` is off. */
   readonly gather?: { readonly functions: ReadonlySet<string> }
 }

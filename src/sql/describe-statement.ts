@@ -8,6 +8,7 @@ import {
   volatileBuiltins,
   windowBuiltins,
 } from './builtin-functions.js'
+import { calledFunction, calledFunctions } from './called-functions.js'
 import { tokensWithin } from './clause-tokens.js'
 import { describeDdl } from './describe-ddl.js'
 import { readQuery } from './describe-dml.js'
@@ -136,7 +137,13 @@ function describeQuery(
     dependsOnLiterals: survey.settings.length > 0,
   }
   const select = 'SelectStmt' in node ? selectFacts(node.SelectStmt, source, slots) : undefined
-  return { ...assemble(parts, survey, verb), ...(select ? { select } : {}) }
+  const hasTables = parts.root?.relations.length !== 0 || parts.root.children.length !== 0
+  const calls = kind === 'select' && !hasTables ? calledFunctions(node, slots) : []
+  return {
+    ...assemble(parts, survey, verb),
+    ...(select ? { select } : {}),
+    ...(calls.length === 0 ? {} : { calls }),
+  }
 }
 
 /** The tokens of the last scan are the statement's. */
@@ -156,6 +163,13 @@ function copiedTable(effects: Effects): Level | undefined {
     renamesColumns: false,
   })
   return level
+}
+
+/** What a utility statement names besides query levels. */
+function utilityFacts(node: Node, kind: StatementKind, slots: SlotFinder) {
+  if ('CallStmt' in node && node.CallStmt.funccall)
+    return { calls: [calledFunction(node.CallStmt.funccall, slots)] }
+  return described.has(kind) ? { ddl: describeDdl(node) } : {}
 }
 
 /** `firstToken` numbers the statement's first token in the last scan; `slots` belongs to its template. */
@@ -187,5 +201,5 @@ export function describeStatement(
   }
   const words = utility.kind === 'ddl' || utility.kind === 'explain' ? 2 : 1
   const assembled = assemble(parts, survey, verbOf(source, firstToken, words))
-  return described.has(utility.kind) ? { ...assembled, ddl: describeDdl(node) } : assembled
+  return { ...assembled, ...utilityFacts(node, utility.kind, slots) }
 }

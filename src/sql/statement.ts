@@ -101,6 +101,11 @@ export interface Level {
   returns?: boolean
 }
 
+/** A call with its arguments; undefined stands for what is no value of the statement's own. */
+export interface CalledFunction extends FunctionUse {
+  readonly args: readonly (Value | undefined)[]
+}
+
 export interface FunctionUse {
   readonly schema?: string
   readonly name: string
@@ -114,6 +119,8 @@ export interface Statement {
   /** Of a SELECT that is one, without set operations, and whose clauses can be told apart by their tokens. */
   readonly select?: SelectFacts
   readonly functions: readonly FunctionUse[]
+  /** Of a SELECT without tables, and of CALL. */
+  readonly calls?: readonly CalledFunction[]
   /** Operators by name, without those that are written with the schema pg_catalog. */
   readonly operators: readonly string[]
   /** Types named in casts and column lists, without those of pg_catalog. */

@@ -25,11 +25,13 @@ export class FakeClock implements Clock {
 
   sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
-      const timer = this.after(delayMs, resolve)
-      signal?.addEventListener('abort', () => {
+      const end = () => {
         timer.cancel()
+        signal?.removeEventListener('abort', end)
         resolve()
-      })
+      }
+      const timer = this.after(delayMs, end)
+      signal?.addEventListener('abort', end)
     })
   }
 

@@ -109,7 +109,7 @@ export const routingErrors = {
   },
   ROUTE_KEY_UPDATE: {
     sqlstate: '0A000',
-    message: 'changing the sharding key "{column}" of table "{table}" is not supported',
+    message: 'changing the sharding key "{column}" of table "{table}" {why} is not supported',
     hint: 'delete the row and insert it with the new key',
     exit: 5,
   },
@@ -142,6 +142,18 @@ export const routingErrors = {
     sqlstate: '22023',
     message: 'the routing hint names shard {hinted}, but the statement needs shard {needed}',
     hint: 'take the hint out, or make it agree with the sharding key in the statement',
+    exit: 5,
+  },
+  ROUTE_FUNCTIONS_APART: {
+    sqlstate: '0A000',
+    message: 'functions {first}() and {second}() run on different shards',
+    hint: 'call them in two statements',
+    exit: 5,
+  },
+  ROUTE_FUNCTION_ARGUMENT: {
+    sqlstate: '0A000',
+    message: 'argument {position} of function {name}() decides its shard and cannot be read',
+    hint: 'write it as a literal or a parameter, by position',
     exit: 5,
   },
 } as const satisfies Record<string, CatalogueEntry>
