@@ -129,6 +129,12 @@ export class HeldServers {
     return undefined
   }
 
+  /** That on which the open transaction was begun first. */
+  get firstJoined(): HeldServer | undefined {
+    for (const held of this.#held.values()) if (held.joined) return held
+    return undefined
+  }
+
   all(): HeldServer[] {
     return [...this.#held.values()].sort((a, b) => a.shard - b.shard)
   }
