@@ -47,4 +47,6 @@ export interface GatherProgram {
   readonly sqlWithReferences: string
   /** now() or its kin stand in it: in a transaction they would be those of another one. */
   readonly usesClock: boolean
+  /** A backslash in a string of these texts is one (`standard_conforming_strings`). */
+  readonly standard: boolean
 }

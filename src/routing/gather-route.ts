@@ -228,6 +228,7 @@ function programOf(parts: Parts, run: Run): GatherProgram | string {
     sql: text,
     sqlWithReferences: textOfAll,
     usesClock: parts.usesClock,
+    standard: run.standard,
   }
 }
 

@@ -6,7 +6,7 @@ import type { Combine, MergeProgram, SortKey } from '../plan/merge-program.js'
 import type { ItemFacts, SelectFacts, SortFacts } from '../sql/select.js'
 import type { Level, Statement } from '../sql/statement.js'
 import { bindColumn } from './columns.js'
-import { isOrdered, isText, type TypeContext, type Typed } from './expression-type.js'
+import { isOrdered, isText, type TypeContext, type Typed, typeOf } from './expression-type.js'
 import type { Run } from './key-value.js'
 import { boundOf } from './limit-value.js'
 import { combineOf } from './merge-aggregates.js'
@@ -212,6 +212,9 @@ class ShapeMaker {
   #combined({ target }: Output, column: number): Combine[] {
     if (!target?.item.contents.hasAggregate) return []
     if (!target.aggregate) throw new NotMergeable('an aggregate inside an expression')
+    const { argument } = target.aggregate
+    // min and max of what has no known type may be of text
+    if (argument && !typeOf(argument, this.#context)) this.#isCertain = false
     return [combineOf(column, target.aggregate, this.#columns, this.#context)]
   }
 }

@@ -23,8 +23,8 @@ export const gatherErrors = {
   GATHER_CLOCK: {
     sqlstate: '0A000',
     message:
-      'now() and its kin in a statement that is finished over rows of several shards are not supported in a transaction',
-    hint: 'run the statement outside a transaction, or give it the time as a value',
+      'now() or its kin is written in an unusual form in a statement that is finished over rows of several shards in a transaction',
+    hint: 'write now() or CURRENT_TIMESTAMP without quotes, or give the time as a value',
     exit: 5,
   },
 } as const satisfies Record<string, CatalogueEntry>

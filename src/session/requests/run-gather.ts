@@ -8,6 +8,7 @@ import { analyzeSql, planLoad } from '../../gather/plan-load.js'
 import { type Taken, takeRows } from '../../gather/take-rows.js'
 import type { GatheredTable, GatherProgram } from '../../plan/gather-program.js'
 import type { Plan } from '../../plan/plan.js'
+import { withFixedClock } from '../../routing/fixed-clock.js'
 import { QueryReceiver } from '../../server/query-receiver.js'
 import { settingsDifference } from '../../server/settings.js'
 import { listShards, oneShard } from '../../sharding/shard-set.js'
@@ -40,10 +41,8 @@ export function runGather(core: SessionCore, request: SeveralRequest, plan: Plan
   const program = plan.gather
   if (!program) throw wayMissing(plan)
   if (request.rowLimit > 0) throw engineError('SESSION_PORTAL_SHARDS')
-  const { transaction } = core
   const shards = listShards(plan.target, core.access.planner.shardCount)
   checkShards(core, shards, false)
-  if (transaction.isExplicit && program.usesClock) throw engineError('GATHER_CLOCK')
   gather(core, request, plan, program).catch((error) => {
     if (!core.held.isClosed) core.fail(ownError(core, toEngineError(error)))
   })
@@ -66,14 +65,32 @@ async function gather(
   try {
     await Promise.all(site.helds.map((held) => prepare(core, held)))
     if (site.isApart) await prepareApart(core, site.finisher)
-    const taken = await take(core, site)
-    await analyzeLarge(core, site, taken)
-    await finish(core, request, site)
+    const timed = await atOneTime(core, site, program)
+    const taken = await take(core, timed)
+    await analyzeLarge(core, timed, taken)
+    await finish(core, request, timed)
   } finally {
     if (!core.held.isClosed) await leave(core, site)
   }
   if (core.held.isClosed) return
   core.complete()
+}
+
+const timeSql =
+  "SELECT pg_catalog.to_char(pg_catalog.now() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '+00'"
+
+/** Written into the texts of another server: the time of the client's transaction, as its first server has it. */
+async function atOneTime(core: SessionCore, site: Site, program: GatherProgram): Promise<Site> {
+  const first = core.held.firstJoined
+  if (!program.usesClock || !core.transaction.isExplicit || !first) return site
+  const now = (await first.server.query(timeSql)).at(-1)?.rows[0]?.[0] ?? ''
+  const fixed = (sql: string): string => {
+    const text = withFixedClock(sql, program.standard, now)
+    if (text === undefined) throw engineError('GATHER_CLOCK')
+    return text
+  }
+  const views = site.views.map(({ name, sql }) => ({ name, sql: fixed(sql) }))
+  return { ...site, sql: fixed(site.sql), views }
 }
 
 /** Where the statement finishes: where a table lives that stands nowhere else, else in turn. */
