@@ -120,10 +120,11 @@ const pausing = ['INTERRUPTED', 'RESHARD_DDL']
 
 async function end(context: RunContext, error: unknown): Promise<void> {
   const { code, message } = toEngineError(error)
-  await context.stopFollowers()
   let state: RunReport['state'] = pausing.includes(code) ? 'paused' : 'failed'
   if (code === 'RESHARD_SWITCHED_HALF') state = 'cut_over'
   await context.journal.setState(state, message).catch(() => undefined)
+  // After the journal: a target that has stalled may keep them from ending.
+  await context.stopFollowers()
 }
 
 function report(context: RunContext, state: RunReport['state']): RunReport {

@@ -35,17 +35,25 @@ export class RunGuard {
       store: this.#store,
       progress: () => ({ copiedBytes: context.copiedBytes, changes: context.changesApplied }),
       say: (text) => context.say(text),
+      onGiveUp: () => context.breakOff.abort(),
       signal,
       ...(guardPeriodMs === undefined ? {} : { periodMs: guardPeriodMs }),
     })
-    this.#guard.failed.catch(() => context.breakOff.abort())
     this.#guard.start()
   }
 
   /** The work, unless the run must be given up before it is done. */
   over<T>(work: Promise<T>): Promise<T> {
-    work.catch(() => undefined)
-    return Promise.race([work, this.#guard.failed])
+    // What ends while the sources are freed ends because of that.
+    const ended = work.then(
+      (value) => (this.#guard.isGivingUp ? this.#guard.failed : value),
+      (error: unknown) => {
+        if (this.#guard.isGivingUp) return this.#guard.failed
+        throw error
+      },
+    )
+    ended.catch(() => undefined)
+    return Promise.race([ended, this.#guard.failed])
   }
 
   /** Waits for `work` on targets that may have stalled, but not for ever once the run was given up. */
