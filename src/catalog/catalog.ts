@@ -38,6 +38,8 @@ export interface CatalogForeignKey {
   /** Oid of the table referred to. */
   readonly target: number
   readonly targetColumns: readonly string[]
+  /** A change of the row referred to changes those that refer to it: CASCADE, SET NULL, SET DEFAULT. */
+  readonly acts?: true
 }
 
 export type RelationKind =

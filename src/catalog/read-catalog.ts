@@ -65,7 +65,8 @@ WHERE (i.indisunique OR i.indisexclusion) AND ${user('n')}
 ORDER BY i.indrelid, ic.relname, k.place`
 
 const foreignSql = `
-SELECT c.oid, c.conrelid, c.conname, c.confrelid, k.place, a.attname, f.attname
+SELECT c.oid, c.conrelid, c.conname, c.confrelid, k.place, a.attname, f.attname,
+       c.confupdtype NOT IN ('a', 'r') OR c.confdeltype NOT IN ('a', 'r')
 FROM pg_catalog.pg_constraint c
 CROSS JOIN LATERAL pg_catalog.generate_subscripts(c.conkey, 1) AS k(place)
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[k.place]
@@ -169,7 +170,13 @@ function foreignKeys(rows: readonly Row[]): Map<number, CatalogForeignKey[]> {
   }
   const byTable = new Map<number, CatalogForeignKey[]>()
   for (const { table, columns, targets, row } of made.values()) {
-    const key = { name: row[2]!, columns, target: Number(row[3]), targetColumns: targets }
+    const key = {
+      name: row[2]!,
+      columns,
+      target: Number(row[3]),
+      targetColumns: targets,
+      ...(isTrue(row[7]) ? { acts: true as const } : {}),
+    }
     byTable.set(table, [...(byTable.get(table) ?? []), key])
   }
   return byTable

@@ -7,6 +7,8 @@ import type { Effects, StatementKind } from './effects.js'
 import type { ExplainProgram } from './explain-program.js'
 import type { GatherProgram } from './gather-program.js'
 import type { MergeProgram } from './merge-program.js'
+import type { MoveProgram } from './move-program.js'
+import type { SelectInsertProgram } from './select-insert-program.js'
 import type { EverywhereProgram, SplitProgram } from './split-program.js'
 
 export type PlanHow =
@@ -18,7 +20,7 @@ export type PlanHow =
   | 'merge'
   /** Rows of several shards are copied to one PostgreSQL, which finishes the statement: `gather` says how. */
   | 'gather'
-  /** A write whose rows go to different shards, each with a text of its own: `split` says which. */
+  /** A write whose rows go to different shards, each with a text of its own: `split` says which, `move` how rows change shards, `selected` what is read first. */
   | 'split'
   /** Every shard runs the same statement and gives the same answer (DDL, TRUNCATE, writes of reference tables). */
   | 'everywhere'
@@ -41,6 +43,8 @@ export interface Plan {
   readonly merge?: MergeProgram
   readonly gather?: GatherProgram
   readonly split?: SplitProgram
+  readonly move?: MoveProgram
+  readonly selected?: SelectInsertProgram
   readonly explain?: ExplainProgram
   readonly everywhere?: EverywhereProgram
   /** With how = refuse. */

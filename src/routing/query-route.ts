@@ -12,7 +12,6 @@ import { compileGather } from './gather-route.js'
 import { readsShardedView } from './gather-views.js'
 import { compileInsert } from './insert-pin.js'
 import { columnNamed } from './key-column.js'
-import { isItself } from './key-update.js'
 import { type Run, shardsOfValue } from './key-value.js'
 import type { Names } from './names.js'
 import { compilePin, keyClass, type ShardsOf } from './pins.js'
@@ -32,6 +31,8 @@ import { compileSeveralReads } from './several-route.js'
 import type { RoutingWorld } from './world.js'
 import { conflictRefusal } from './write-conflict.js'
 import { compileReferenceWrite, compileWrite } from './write-route.js'
+import { isItself } from './writes/move-route.js'
+import { compileSelectInsert } from './writes/select-insert.js'
 
 /** Built-in functions that read whole tables by name, or belong to one server's sequences. */
 const tableReaders = /^(?:query|table|schema|database|cursor)_to_xml|^ts_stat$/
@@ -74,7 +75,11 @@ function keyCheck(target: Sharded, value: Value | undefined, world: RoutingWorld
   const { table } = target.place
   const placer = world.map.placerOf(table, columnNamed(target.relation, table.column)?.typmod)
   const refused = refuse(
-    engineError('ROUTE_KEY_UPDATE', { column: table.column, table: target.use.name }),
+    engineError('ROUTE_KEY_UPDATE', {
+      column: table.column,
+      table: target.use.name,
+      why: 'in this statement',
+    }),
   )
   return (run: Run, shard: ShardId): Plan | undefined => {
     if (!value) return refused
@@ -249,6 +254,10 @@ function referenceWrite(
   const target = parts.referenceTarget!
   if (parts.pins.length === 0 && !parts.hasSystem) {
     const write = compileReferenceWrite(statement, root, target, places, world)
+    return (run) => planOrRefuse(() => write(run))
+  }
+  if (root.kind === 'insert' && root.relations[0] === target.use && !parts.hasSystem) {
+    const write = compileSelectInsert(statement, root, target, places, world)
     return (run) => planOrRefuse(() => write(run))
   }
   const refused = refuse(engineError('ROUTE_REFERENCE_WRITE', { table: target.use.name }))

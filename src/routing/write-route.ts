@@ -7,7 +7,6 @@ import { volatileBuiltins } from '../sql/builtin-functions.js'
 import { isBuiltin } from '../sql/describe-statement.js'
 import type { Level, Statement } from '../sql/statement.js'
 import { columnNamed } from './key-column.js'
-import { keyUpdate } from './key-update.js'
 import { compilePin, keyClass } from './pins.js'
 import { pinAdvice, refuse, unsupported } from './plans.js'
 import type { Places, Resolved } from './resolve.js'
@@ -17,6 +16,8 @@ import { compileSplitInsert } from './write-insert.js'
 import { compileSelectedInsert } from './write-select.js'
 import { isPlan, scatterTo, textForAll, type WriteRoute } from './write-text-for-all.js'
 import { type Anchor, notTogether } from './write-together.js'
+import { compileMove } from './writes/move-route.js'
+import { compileSelectInsert } from './writes/select-insert.js'
 
 type Sharded = Resolved & { place: { kind: 'sharded'; table: ShardedTable } }
 
@@ -39,9 +40,9 @@ function compileScattered(
   const reason = notTogether(statement, root, anchor, places, world)
   if (reason !== undefined)
     return refusal(unsupported(`${reason} in ${article(statement.verb)}`, pinAdvice))
-  const moves = keyUpdate(root, target)
-  if (moves) return moves
   const shardsOf = compilePin(keyClass(key, places), world.map.placerOf(table), places)
+  const moves = compileMove(statement, root, target, world, shardsOf)
+  if (moves) return moves
   const reasons = ['every shard changes its own rows, and the counts are added']
   return (run) => scatterTo(statement, root, shardsOf(run), run, world, reasons)
 }
@@ -116,7 +117,11 @@ export function compileWrite(
   const kinds = ['insert', 'update', 'delete', 'merge']
   if (!kinds.includes(root.kind) || statement.kind !== root.kind) return undefined
   const target = places.get(root)?.[0]
-  if (!target?.use.isTarget || target.place.kind !== 'sharded') return undefined
+  if (!target?.use.isTarget) return undefined
+  if (target.place.kind === 'unsharded' && root.insert?.source) {
+    return compileSelectInsert(statement, root, target, places, world)
+  }
+  if (target.place.kind !== 'sharded') return undefined
   const sharded = target as Sharded
   if (root.kind !== 'insert') return compileScattered(statement, root, sharded, places, world)
   if (root.insert?.rows) return compileRows(statement, root, sharded, places, world)
@@ -134,9 +139,7 @@ function compileRows(
   for (const [level, resolved] of places) {
     const apart = resolved.find(({ place, use }) => place.kind !== 'reference' && !use.isTarget)
     if (apart || (level !== root && ['insert', 'update', 'delete', 'merge'].includes(level.kind))) {
-      return refusal(
-        unsupported(`an INSERT into "${table}" that reads tables of some shards`, pinAdvice),
-      )
+      return compileSelectInsert(statement, root, target, places, world)
     }
   }
   return (

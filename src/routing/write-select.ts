@@ -1,15 +1,15 @@
-/** INSERT … SELECT into a sharded table: every shard for itself, where the selected key is the key of the rows that are read. */
+/** INSERT … SELECT into a sharded table: every shard for itself, where the selected key is the key of the rows that are read; else the rows are read first. */
 import type { CatalogColumn } from '../catalog/catalog.js'
 import type { ShardedTable } from '../sharding/sharded-table.js'
 import type { Level, Statement } from '../sql/statement.js'
 import { bindColumn } from './columns.js'
 import { columnNamed } from './key-column.js'
 import { compilePin, keyClass } from './pins.js'
-import { pinAdvice, unsupported } from './plans.js'
 import type { Places, Resolved } from './resolve.js'
 import type { RoutingWorld } from './world.js'
 import { scatterTo, type WriteRoute } from './write-text-for-all.js'
 import { type Anchor, notTogether, sameRule } from './write-together.js'
+import { compileSelectInsert } from './writes/select-insert.js'
 
 type Sharded = Resolved & { place: { kind: 'sharded'; table: ShardedTable } }
 
@@ -54,8 +54,7 @@ export function compileSelectedInsert(
       ? (source.notPlain ?? notTogether(statement, root, anchor, places, world))
       : 'a sharding key that is not the key of the rows selected'
   if (!anchor || reason !== undefined) {
-    const plan = unsupported(`${reason} in INSERT … SELECT into "${target.use.name}"`, pinAdvice)
-    return () => plan
+    return compileSelectInsert(statement, root, target, places, world)
   }
   const shardsOf = compilePin(
     keyClass(anchor.key, places),

@@ -2,7 +2,17 @@
  * Cutting and splicing the client's own text of a write: its VALUES row by row, values put in the place of others, columns
  * added. Offsets are those of the lexer; nothing is ever printed from a tree.
  */
-import { scanTokens, TokenKind, tokens } from '../sql/lexer.js'
+import {
+  close,
+  closes,
+  comma,
+  dot,
+  open,
+  opens,
+  outside,
+  type Words,
+  wordsOf,
+} from './write-words.js'
 
 /** Text for sql[start, end). */
 export interface Edit {
@@ -37,66 +47,6 @@ export function quoteText(text: string): string {
   return text.includes('\\') ? ` E'${quoted.replaceAll('\\', '\\\\')}'` : `'${quoted}'`
 }
 
-/** Tokens of one statement, comments left out, as seen by the functions below until the next scan. */
-class Words {
-  readonly count: number
-  readonly #sql: string
-  readonly #at: number[] = []
-
-  constructor(sql: string) {
-    this.#sql = sql
-    for (let i = 0; i < tokens.count; i++) {
-      if (tokens.kinds[i] !== TokenKind.comment) this.#at.push(i)
-    }
-    this.count = this.#at.length
-  }
-
-  start(i: number): number {
-    return i < this.count ? tokens.starts[this.#at[i]!]! : this.#sql.length
-  }
-
-  end(i: number): number {
-    return i < this.count ? tokens.ends[this.#at[i]!]! : this.#sql.length
-  }
-
-  /** Lower-case text of a word; empty for all else. */
-  word(i: number): string {
-    if (i >= this.count || i < 0 || tokens.kinds[this.#at[i]!] !== TokenKind.word) return ''
-    return this.#sql.slice(this.start(i), this.end(i)).toLowerCase()
-  }
-
-  /** The character of a symbol of one character; 0 for all else. */
-  symbol(i: number): number {
-    if (i >= this.count || i < 0) return 0
-    const at = this.#at[i]!
-    if (tokens.kinds[at] !== TokenKind.symbol || tokens.ends[at]! - tokens.starts[at]! !== 1)
-      return 0
-    return this.#sql.charCodeAt(tokens.starts[at]!)
-  }
-}
-
-const open = 40
-const close = 41
-const comma = 44
-const dot = 46
-const openBracket = 91
-const closeBracket = 93
-
-const opens = (symbol: number): boolean => symbol === open || symbol === openBracket
-const closes = (symbol: number): boolean => symbol === close || symbol === closeBracket
-
-/** Calls `found` for each token outside of all brackets from `from` on, until it says stop. */
-function outside(words: Words, from: number, found: (i: number) => boolean): number {
-  let depth = 0
-  for (let i = from; i < words.count; i++) {
-    const symbol = words.symbol(i)
-    if (closes(symbol)) depth--
-    if (depth === 0 && found(i)) return i
-    if (opens(symbol)) depth++
-  }
-  return -1
-}
-
 /** One row that begins at token `from`; the token behind it. */
 function cutRow(words: Words, from: number, values: number[]): number {
   let depth = 1
@@ -122,8 +72,8 @@ const isDefaultValues = (words: Words, i: number): boolean =>
 
 /** The rows of INSERT … VALUES; undefined where they cannot be told for certain. */
 export function cutValues(sql: string, standard: boolean): ValueRows | undefined {
-  if (!scanTokens(sql, standard)) return undefined
-  const words = new Words(sql)
+  const words = wordsOf(sql, standard)
+  if (!words) return undefined
   const into = outside(words, 0, (i) => words.word(i) === 'into')
   if (into < 0) return undefined
   const at = outside(words, into, (i) => isValues(words, i) || isDefaultValues(words, i))
@@ -228,8 +178,8 @@ function clockUse(words: Words, i: number, sql: string): ClockUse | undefined {
 
 /** The places of a text where the time of the transaction stands, in order. */
 export function clockUses(sql: string, standard: boolean): ClockUse[] {
-  if (!scanTokens(sql, standard)) return []
-  const words = new Words(sql)
+  const words = wordsOf(sql, standard)
+  if (!words) return []
   const uses: ClockUse[] = []
   for (let i = 0; i < words.count; i++) {
     const use = clockUse(words, i, sql)
@@ -240,8 +190,8 @@ export function clockUses(sql: string, standard: boolean): ClockUse[] {
 
 /** Where the RETURNING of UPDATE and DELETE begins, outside of all brackets. */
 export function returningAt(sql: string, standard: boolean): number {
-  if (!scanTokens(sql, standard)) return sql.length
-  const words = new Words(sql)
+  const words = wordsOf(sql, standard)
+  if (!words) return sql.length
   const at = outside(words, 0, (i) => words.word(i) === 'returning')
   return words.start(at < 0 ? words.count : at)
 }

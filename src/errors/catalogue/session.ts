@@ -123,6 +123,26 @@ export const sessionErrors = {
       'shard {shard} changed {count} rows of a reference table, and shard {first} {expected}',
     hint: 'nothing has changed; the copies of the table differ: compare them on the shards and mend the one that is wrong',
   },
+  WRITE_MOVED_ROWS_CHANGED: {
+    sqlstate: '40001',
+    message: 'could not move rows of table "{table}" to other shards: {reason}',
+    hint: 'run the transaction again',
+  },
+  WRITE_MOVED_ROWS: {
+    sqlstate: '0A000',
+    message: 'moving rows of table "{table}" to other shards is not supported: {reason}',
+    hint: 'delete the rows and insert them with the new key',
+  },
+  WRITE_SELECTED_TYPE: {
+    sqlstate: '0A000',
+    message: 'INSERT … SELECT into table "{table}" over several shards is not supported: {reason}',
+    hint: 'cast the values to the types of the columns',
+  },
+  WRITE_SELECTED_SIZE: {
+    sqlstate: '54000',
+    message: 'INSERT … SELECT over several shards reads more than {limit} bytes',
+    hint: 'insert in portions, or use COPY',
+  },
   WRITE_PARTLY_DONE: {
     sqlstate: '55000',
     message: '{verb} failed on shard {shard} and cannot be undone on the others: {reason}',
@@ -196,6 +216,12 @@ export const sessionErrors = {
     sqlstate: '42P18',
     message: 'could not determine data type of parameter {parameter}',
     hint: 'the statement does not name it: leave it out, or give its type',
+  },
+  SESSION_SHARDS_DIFFER: {
+    sqlstate: '0A000',
+    message:
+      'a statement over several shards is not supported while their {name} differs: "{home}" on shard 0, "{value}" on shard {shard}',
+    hint: 'databases of the shards must be made with the same encoding and collation: move the rows to one that is',
   },
   SESSION_SHARDS_DISAGREE: {
     sqlstate: 'XX000',

@@ -17,7 +17,7 @@ import {
   askServer,
   bookWrite,
   checkPortal,
-  parameterTypesOf,
+  describedOn,
   runOnServers,
 } from './write-parts.js'
 
@@ -83,7 +83,7 @@ async function typesFor(
   const isOpen =
     request.parameters && request.parameters.count > request.parameterTypes.filter(Boolean).length
   if (!needsTypes || !lead || !isOpen) return request.parameterTypes
-  return parameterTypesOf(core, lead, request)
+  return (await describedOn(core, lead, request)).types
 }
 
 /** The client's Describe of the statement is answered by the first. */

@@ -64,6 +64,27 @@ export class SeveralRequest {
     this.#closes = options.closes ?? []
   }
 
+  /** A question of ours about the client's parameters, whose answer the client does not see. */
+  static ofQuestion(
+    { parameters }: SeveralRequest,
+    question: {
+      readonly statement: PlannedStatement
+      readonly sql: string
+      readonly types: readonly number[]
+      readonly formats: readonly number[]
+    },
+  ): SeveralRequest {
+    const { statement, sql, types: parameterTypes, formats: resultFormats } = question
+    return new SeveralRequest({
+      protocol: 'extended',
+      statement,
+      sql,
+      parameters,
+      parameterTypes,
+      resultFormats,
+    })
+  }
+
   /** Of a Query with one statement; `text` is the whole string. */
   static ofQuery(statement: PlannedStatement, text: string): SeveralRequest {
     const sql = text.slice(statement.start, statement.end)
@@ -153,9 +174,11 @@ export class SeveralRequest {
     return Buffer.concat([parse, namedFrame('describe', 'S', '')])
   }
 
-  /** Parse and Describe of the client's own text alone, up to a ReadyForQuery: for the types of its parameters. */
-  askingTypes(): Buffer {
-    const parse = parseFrame('', this.sql, this.parameterTypes)
+  /** Parse and Describe of the client's own text, or a part of it, alone, up to a ReadyForQuery: for the types of its parameters. */
+  askingTypes(sql?: string, types: readonly number[] = this.parameterTypes): Buffer {
+    const text = sql === undefined ? undefined : renumberParameters(sql)
+    const kept = text?.kept.map((index) => types[index] ?? 0) ?? types
+    const parse = parseFrame('', text?.sql ?? this.sql, kept)
     return Buffer.concat([parse, namedFrame('describe', 'S', ''), syncFrame])
   }
 

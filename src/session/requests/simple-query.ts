@@ -33,7 +33,7 @@ import { runEverywhere } from './run-everywhere.js'
 import { runExplain } from './run-explain.js'
 import { runGather } from './run-gather.js'
 import { runMerge } from './run-merge.js'
-import { runSplit } from './run-split.js'
+import { runSplitPlan } from './run-split-plan.js'
 import { SeveralRequest } from './several-request.js'
 import type { ShardedRequests } from './sharded-requests.js'
 
@@ -156,7 +156,7 @@ function runByPlan(
     case 'gather':
       return runGather(core, SeveralRequest.ofQuery(only, query.text), plan)
     case 'split':
-      return runSplit(core, SeveralRequest.ofQuery(only, query.text), plan)
+      return runSplitPlan(core, SeveralRequest.ofQuery(only, query.text), plan)
     case 'everywhere':
       return runEverywhere(core, SeveralRequest.ofQuery(only, query.text), plan)
     case 'merge':

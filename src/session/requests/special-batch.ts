@@ -9,7 +9,7 @@ import { runEverywhere } from './run-everywhere.js'
 import { runExplain } from './run-explain.js'
 import { runGather } from './run-gather.js'
 import { runMerge } from './run-merge.js'
-import { runSplit } from './run-split.js'
+import { runSplitPlan } from './run-split-plan.js'
 import { SeveralRequest } from './several-request.js'
 import type { ShardedRequests } from './sharded-requests.js'
 
@@ -41,7 +41,7 @@ export function runSpecialBatch(
     case 'explain':
       return runExplain(core, SeveralRequest.ofBatch(steps), plan)
     case 'split':
-      return runSplit(core, SeveralRequest.ofBatch(steps), plan)
+      return runSplitPlan(core, SeveralRequest.ofBatch(steps), plan)
     case 'everywhere':
       return runEverywhere(core, SeveralRequest.ofBatch(steps), plan)
     case 'relay':

@@ -95,19 +95,19 @@ export async function askServer(
   return results.slice(results.length - count)
 }
 
-/** The types of a statement's parameters, as a server finds them; those of users are left to each server. */
-export async function parameterTypesOf(
+/** What a server says of the client's own text, and the types of its parameters; those of users are left to each server. @throws what is wrong with the text */
+export async function describedOn(
   core: SessionCore,
   held: HeldServer,
   request: SeveralRequest,
-): Promise<number[]> {
+): Promise<{ readonly statement: Buffer; readonly types: number[] }> {
   const bytes = request.askingTypes()
   const [reply] = await runOnServers(core, [{ held, bytes }], 1)
   const { statement } = reply!
   const count = statement.length > 7 ? statement.readUInt16BE(5) : 0
   const types: number[] = []
   for (let i = 0; i < count; i++) types.push(statement.readUInt32BE(7 + i * 4))
-  return types.map((type) => (type < FIRST_USER_OID ? type : 0))
+  return { statement, types: types.map((type) => (type < FIRST_USER_OID ? type : 0)) }
 }
 
 /** FirstNormalObjectId in src/include/access/transam.h. */
