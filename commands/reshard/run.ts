@@ -17,6 +17,10 @@ interface StepFlags {
   readonly yes: boolean
   readonly jobs: number
   readonly 'max-rate'?: number
+  readonly 'max-wal-kept'?: string
+  readonly 'wal-action'?: string
+  readonly 'max-source-latency'?: string
+  readonly 'max-replica-lag'?: string
   readonly 'part-size'?: number
   readonly proxy?: readonly string[]
   readonly 'end-pinned'?: boolean
@@ -53,6 +57,12 @@ export abstract class MoveCommand extends BaseCommand {
         proxy: flags['no-proxy'] !== true,
         jobs: flags.jobs,
         maxRate: flags['max-rate'] ?? 0,
+        limits: {
+          max_wal_kept: flags['max-wal-kept'],
+          wal_action: flags['wal-action'],
+          max_source_latency: flags['max-source-latency'],
+          max_replica_lag: flags['max-replica-lag'],
+        },
         partBytes: flags['part-size'],
         budgetMs: flags['budget-ms'] ?? 5000,
         verifyHoldMs: flags['verify-hold-ms'] ?? 2000,
@@ -129,5 +139,6 @@ function listenerOn(board: Board): RunListener {
       }
       bar.update(bytes)
     },
+    verified: (table) => board.note(`${table.name}: ${table.same ? 'equal' : 'different'}`),
   }
 }

@@ -35,6 +35,26 @@ export const stepFlags = {
     helpValue: 'BYTES',
     parse: async (text) => readSize(text),
   })(),
+  'max-wal-kept': Flags.string({
+    description:
+      'most WAL that our slots may make a source keep, as 64GB, or off; from three quarters of it on the copy waits (default 64GB)',
+    helpValue: 'BYTES',
+  }),
+  'wal-action': Flags.option({
+    description:
+      'at --max-wal-kept: abort gives the run up and frees the source, pause only lets the copy wait (default abort)',
+    options: ['abort', 'pause'] as const,
+  })(),
+  'max-source-latency': Flags.string({
+    description:
+      'the copy waits while a source answers slower than this, as 200ms, or off (default off)',
+    helpValue: 'TIME',
+  }),
+  'max-replica-lag': Flags.string({
+    description:
+      'the copy waits while a standby of a source is further behind, as 10s, or off (default off)',
+    helpValue: 'TIME',
+  }),
   'part-size': Flags.custom<number>({
     description: 'tables larger than this are copied in parts of about this size (default 128MB)',
     helpValue: 'BYTES',

@@ -7,6 +7,7 @@ import { type MoveConfig, sideOf } from './configured-side.js'
 import { Pace } from './copy/pace.js'
 import { configSwitch } from './cutover/switch-config.js'
 import { faultOf } from './fault.js'
+import { readLimits, type SettingName } from './guards/guard-limits.js'
 import {
   continueReshard,
   type RunListener,
@@ -35,6 +36,8 @@ export interface RunRequest {
   readonly jobs: number
   /** Bytes a second that the copy reads at most; 0: no bound. */
   readonly maxRate: number
+  /** Texts of the limits of `guards/`; what is undefined has its default. */
+  readonly limits: Readonly<Partial<Record<SettingName, string | undefined>>>
   readonly partBytes: number | undefined
   readonly budgetMs: number
   readonly verifyHoldMs: number
@@ -72,6 +75,7 @@ export async function runConfigured(
     config: configSwitch(configPath, from, to),
     jobs: request.jobs,
     pace: new Pace(clock, request.maxRate),
+    limits: { ...readLimits(request.limits), maxRate: request.maxRate },
     budgetMs: request.budgetMs,
     verifyHoldMs: request.verifyHoldMs,
     endPinned: request.endPinned,

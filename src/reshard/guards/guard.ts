@@ -138,7 +138,7 @@ export class Guard {
   }
 
   #keep(readings: readonly SourceReading[]): void {
-    if (this.#storing) return
+    if (this.#storing !== undefined) return
     const { store, clock, progress } = this.#options
     const most = (of: (reading: SourceReading) => number): number =>
       Math.max(0, ...readings.map(of))
