@@ -1,25 +1,32 @@
 /**
  * Who waits for whom over shards: nodes are transactions, or a server process of one shard when we do not know whose it
- * is; a transaction of several servers is one node. Pure.
- * A prepared transaction (0 in pg_blocking_pids) is no node: it was readied before, so that its end waits for no lock,
- * and whoever runs it or recovers it ends it.
+ * is; a transaction of several servers is one node, with what it has prepared for its commit. Pure.
  */
 
 /** What one shard says: a process and those that it waits for. */
 export interface ShardWaits {
   readonly shard: number
-  readonly waits: readonly { readonly pid: number; readonly blockers: readonly number[] }[]
+  readonly waits: readonly {
+    readonly pid: number
+    readonly blockers: readonly number[]
+    /** Prepared transactions that it waits for, by the key in their gid. */
+    readonly prepared: readonly string[]
+  }[]
 }
 
 /** A transaction on several servers. */
 export interface Party {
   /** Greater is younger. */
   readonly order: number
+  /** The same in every process that sees it: says who is younger of those that began in the same moment. */
+  readonly name: string
   readonly servers: readonly { readonly shard: number; readonly pid: number }[]
+  /** The key in the gids of its two-phase commit, while that is under way. */
+  readonly decision: string | undefined
 }
 
 /** A client's transaction on several servers, as the search for deadlocks sees it. */
-export interface DeadlockParty extends Party {
+export interface DeadlockParty extends Omit<Party, 'name'> {
   /** When the request that runs now began; undefined: none, or it waits for a pool. */
   readonly waitsSinceMs: number | undefined
   /** The shard in whose pool it stands in line, while it holds servers of others. */
@@ -61,10 +68,13 @@ export function youngestOfDeadlock<P extends Party>(
   let youngest: P | undefined
   for (const party of parties) {
     if (!stuck.has(party) || !isInCycle(party, edges)) continue
-    if (!youngest || party.order > youngest.order) youngest = party
+    if (!youngest || isYounger(party, youngest)) youngest = party
   }
   return youngest
 }
+
+const isYounger = (a: Party, b: Party): boolean =>
+  a.order === b.order ? a.name > b.name : a.order > b.order
 
 function lockEdges<P extends Party>(
   parties: readonly P[],
@@ -73,16 +83,16 @@ function lockEdges<P extends Party>(
   const owners = new Map<string, P>()
   for (const party of parties) {
     for (const { shard, pid } of party.servers) owners.set(`${shard}:${pid}`, party)
+    if (party.decision !== undefined) owners.set(party.decision, party)
   }
-  const nodeOf = (shard: number, pid: number): P | string =>
-    owners.get(`${shard}:${pid}`) ?? `${shard}:${pid}`
+  const nodeOf = (name: string): P | string => owners.get(name) ?? name
   const edges = new Map<P | string, Edge<P>[]>()
   for (const { shard, waits } of shards) {
-    for (const { pid, blockers } of waits) {
-      const from = nodeOf(shard, pid)
-      const to = blockers.filter((blocker) => blocker > 0)
-      const known = edges.get(from) ?? []
-      edges.set(from, [...known, ...to.map((blocker) => ({ to: nodeOf(shard, blocker), shard }))])
+    for (const { pid, blockers, prepared } of waits) {
+      const from = nodeOf(`${shard}:${pid}`)
+      const names = blockers.flatMap((blocker) => (blocker > 0 ? [`${shard}:${blocker}`] : []))
+      const to = [...names, ...prepared].map((name) => ({ to: nodeOf(name), shard }))
+      edges.set(from, [...(edges.get(from) ?? []), ...to])
     }
   }
   return edges

@@ -51,6 +51,8 @@ export interface TwoPhaseCommit {
   readonly clock: Clock
   /** How long the second phase is tried before the client hears COMMIT with a warning (`two_phase_wait_ms`). */
   readonly waitMs: number
+  /** Told of the key in the gids before the first PREPARE. */
+  readonly onKey?: (key: string) => void
   readonly onStep?: (step: TwoPhaseStep) => Promise<void> | void
 }
 
@@ -62,6 +64,8 @@ export interface TwoPhaseOutcome {
 /** One transaction under way. */
 interface Decision {
   readonly secret: string
+  /** The head of its hash, in hex. */
+  readonly key: string
   readonly deciding: TwoPhasePart
   readonly others: readonly { readonly part: TwoPhasePart; readonly gid: string }[]
   /** The gid by which the deciding shard can be asked. */
@@ -85,6 +89,7 @@ export async function commitTwoPhase(
   }
   await commit.onStep?.('begun')
   const decision = plan(await readyAll(parts), commit.identity)
+  commit.onKey?.(decision.key)
   await commit.onStep?.('readied')
   await prepareOthers(decision, commit)
   await commit.onStep?.('prepared')
@@ -135,6 +140,7 @@ function plan(ordered: readonly TwoPhasePart[], identity: TwoPhaseIdentity): Dec
     gid: gidOf(identity.clusterId, { decidingId, key, shardId: idOf(part) }),
   }))
   return {
+    key,
     secret: `'\\x${secret.toString('hex')}'::bytea`,
     deciding,
     others,

@@ -20,7 +20,7 @@ import type {
 import type { AuthQueries } from './auth-queries.js'
 import type { Cancels } from './cancels.js'
 import type { ClientRegistry } from './client-registry.js'
-import type { DeadlockWatch } from './deadlock-watch.js'
+import type { DeadlockWatch } from './deadlocks/deadlock-watch.js'
 import type { Guests } from './guests.js'
 import type { InForce } from './in-force.js'
 import type { ListenHubs } from './listen-hubs.js'
@@ -102,7 +102,7 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       crossShardWrites: crossShardWrites(from, entry, shardPools),
       ...(shardPools.shardCount > 1 ? { deadlocks: from.deadlocks.of(shardPools) } : {}),
       crossShardSerializable: settings.crossShardSerializable,
-      commitTwoPhase: (writers) => from.twoPhase.commit(shardPools, writers),
+      commitTwoPhase: (writers, onKey) => from.twoPhase.commit(shardPools, writers, onKey),
       gatherLimits: { maxRows: settings.gatherMaxRows, maxBytes: settings.gatherMaxBytes },
       limits: limitsOf(settings),
       defaultSearchPath: known.searchPathOf(user),

@@ -111,7 +111,11 @@ export class TwoPhaseCommits {
   }
 
   /** Commits for a client; gives the shards whose second phase is still pending. */
-  async commit(user: UserPools, parts: readonly TwoPhasePart[]): Promise<readonly number[]> {
+  async commit(
+    user: UserPools,
+    parts: readonly TwoPhasePart[],
+    onKey: (key: string) => void,
+  ): Promise<readonly number[]> {
     if (!this.#standings.get(user)?.identity) await this.learn(user)
     const identity =
       this.#standings.get(user)?.identity ??
@@ -125,6 +129,7 @@ export class TwoPhaseCommits {
       withServer: this.#withServer(user),
       clock: this.#clock,
       waitMs: this.#waitMs(),
+      onKey,
       ...(this.#onStep ? { onStep: this.#onStep } : {}),
     })
     return outcome.pending

@@ -85,6 +85,8 @@ export interface DatabaseAccess {
       readonly server: ServerConnection
       readonly cannotPrepare: boolean
     }[],
+    /** Told of the key in the gids before the first PREPARE. */
+    onDecision: (key: string) => void,
   ): Promise<readonly number[]>
   /** Most rows of several shards that are brought to one place for a statement. */
   readonly gatherLimits: { readonly maxRows: number; readonly maxBytes: number }

@@ -65,7 +65,7 @@ export class SessionCore {
     this.told = options.told
     this.hooks = options.hooks
     this.identity = options.identity
-    this.held = new HeldServers(this.access, this.output, (held) => this.#listener(held))
+    this.held = new HeldServers(this, (held) => this.#listener(held))
     if (this.access.poolerMode === 'session') this.held.pins.add('session mode')
     this.pipelined = new PipelinedRequests(this)
   }

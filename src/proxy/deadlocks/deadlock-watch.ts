@@ -1,21 +1,22 @@
 /**
  * Deadlocks that no single server can see (hard-parts §3.3): while transactions on several shards wait longer than
- * `cross_shard_deadlock_ms`, the shards are asked who blocks whom, on connections of our own, because those of the pools
- * may all be stuck. A cycle that is there twice ends by its youngest transaction. Knows the clients of this process.
+ * `cross_shard_deadlock_ms`, the shards are asked who blocks whom, and the other processes which of these are one. A cycle
+ * that is there twice ends by its youngest transaction, in the process that has it.
  */
-import type { Clock, Timer } from '../base/clock.js'
-import type { Log } from '../base/log.js'
-import { toEngineError } from '../errors/engine-error.js'
+import { randomBytes } from 'node:crypto'
+import type { Clock, Timer } from '../../base/clock.js'
+import type { Log } from '../../base/log.js'
+import { toEngineError } from '../../errors/engine-error.js'
 import {
   type DeadlockParty,
-  type PoolWait,
   type ShardWaits,
   youngestOfDeadlock,
-} from '../executor/deadlock-graph.js'
-import type { OpenServer } from '../pool/definition.js'
-import type { UserPools } from '../pool/user-pools.js'
-import type { ServerConnection } from '../server/server-connection.js'
-import { openPastPool } from './ask-primary.js'
+} from '../../executor/deadlock-graph.js'
+import type { OpenServer } from '../../pool/definition.js'
+import type { UserPools } from '../../pool/user-pools.js'
+import { askWhoWaits, ShardConnections } from './ask-shards.js'
+import { exchange, timeOf } from './other-processes.js'
+import { poolWaitsOf, type WaitingParty } from './waiting-party.js'
 
 export interface DeadlockWatchOptions {
   readonly openServer: OpenServer
@@ -24,9 +25,33 @@ export interface DeadlockWatchOptions {
   readonly waitMs: () => number
 }
 
+/** No schema pgshard, an older one, or no right to it. */
+const CANNOT_TELL = new Set(['3F000', '42P01', '42501'])
+const ASK_AGAIN_MS = 60_000
+
+interface Member {
+  readonly pools: UserPools
+  /** By which other processes know it. */
+  readonly name: string
+}
+
+/** What one look has seen. */
+interface Sighting {
+  readonly parties: readonly WaitingParty[]
+  readonly shards: readonly ShardWaits[]
+  /** Seconds by the clock of shard 0 when the shards had answered; undefined: no other process waits. */
+  readonly at: number | undefined
+}
+
 export class DeadlockWatch {
   readonly #options: DeadlockWatchOptions
-  readonly #parties = new Map<DeadlockParty, UserPools>()
+  readonly #process = randomBytes(9).toString('base64url')
+  readonly #parties = new Map<DeadlockParty, Member>()
+  /** What was seen last, of each database whose other processes wait too. */
+  readonly #before = new Map<string, Sighting>()
+  /** Databases whose processes cannot tell each other, and when that was found. */
+  readonly #alone = new Map<string, number>()
+  #count = 0
   #beat: Timer | undefined
   /** Ended by us. */
   victims = 0
@@ -39,7 +64,7 @@ export class DeadlockWatch {
   of(pools: UserPools): { enter(party: DeadlockParty): void; leave(party: DeadlockParty): void } {
     return {
       enter: (party) => {
-        this.#parties.set(party, pools)
+        this.#parties.set(party, { pools, name: `${this.#process}.${++this.#count}` })
         this.#arm()
       },
       leave: (party) => void this.#parties.delete(party),
@@ -54,7 +79,7 @@ export class DeadlockWatch {
 
   #arm(): void {
     if (this.#beat || this.#parties.size === 0) return
-    // a cycle is found between one and one and a half times the wait
+    // a cycle of this process is found between one and one and a half times the wait
     this.#beat = this.#options.clock.after(Math.max(10, this.#options.waitMs() / 2), () => {
       void this.#look().finally(() => {
         this.#beat = undefined
@@ -66,12 +91,14 @@ export class DeadlockWatch {
   async #look(): Promise<void> {
     const since = this.#options.clock.monotonicMs() - this.#options.waitMs()
     const late = new Map<string, UserPools>()
-    for (const [party, pools] of this.#parties) {
+    for (const [party, { pools }] of this.#parties) {
       const from = party.waitsSinceMs
       const holds = party.servers.length + (party.waitsForPool === undefined ? 0 : 1)
       if (from !== undefined && from <= since && holds > 1)
         late.set(pools.definition.database, pools)
     }
+    for (const database of this.#before.keys())
+      if (!late.has(database)) this.#before.delete(database)
     for (const [database, pools] of late) {
       try {
         await this.#lookAt(database, pools)
@@ -86,76 +113,122 @@ export class DeadlockWatch {
   }
 
   async #lookAt(database: string, pools: UserPools): Promise<void> {
-    const servers = new Map<number, ServerConnection>()
+    const connections = new ShardConnections(pools, this.#options.openServer)
     try {
-      const first = await this.#victimOf(database, pools, servers)
-      if (!first) return
+      const now = await this.#see(database, connections)
+      this.#endOverProcesses(database, now)
+      if (!ownVictim(now)) return
       // what each shard said, it said at another moment: only a cycle that stays is one
-      const again = await this.#victimOf(database, pools, servers)
-      if (again !== first || first.waitsSinceMs === undefined) return
-      this.victims++
-      this.#options.log.info('a deadlock over shards ends its youngest transaction', { database })
-      first.giveWay()
+      const again = await this.#see(database, connections)
+      this.#end(database, ownVictim(now), ownVictim(again))
     } finally {
-      for (const server of servers.values()) server.close()
+      connections.close()
     }
   }
 
-  async #victimOf(
-    database: string,
-    pools: UserPools,
-    servers: Map<number, ServerConnection>,
-  ): Promise<DeadlockParty | undefined> {
-    const parties: DeadlockParty[] = []
-    const pids = new Map<number, number[]>()
-    for (const [party, of] of this.#parties) {
-      if (of.definition.database !== database || party.waitsSinceMs === undefined) continue
-      parties.push(party)
-      for (const { shard, pid } of party.servers) pids.set(shard, [...(pids.get(shard) ?? []), pid])
-    }
-    const shards = await Promise.all(
-      [...pids].map(async ([shard, known]) => {
-        const server =
-          servers.get(shard) ?? (await openPastPool(pools, shard, this.#options.openServer))
-        servers.set(shard, server)
-        return waitsOn(server, shard, known)
-      }),
-    )
-    return youngestOfDeadlock(parties, shards, this.#poolWaits(parties))
-  }
-
-  /** Who stands in line for a pool whose servers are all lent to clients that we know. */
-  #poolWaits(waiting: readonly DeadlockParty[]): PoolWait<DeadlockParty>[] {
-    const owners = new Map(waiting.map((party) => [party.owner, party]))
-    return waiting.flatMap((party) => {
-      const shard = party.waitsForPool
-      if (shard === undefined) return []
-      const standings = (this.#parties.get(party)?.shards[shard] ?? [])
-        .filter(({ role }) => role === 'primary')
-        .map(({ pool }) => pool.standing)
-      const lent = standings.flatMap((standing) => standing.owners)
-      const holders = lent.flatMap((owner) => (owner && owners.get(owner)) ?? [])
-      const isFull = standings.every(({ hasFree }) => !hasFree) && holders.length === lent.length
-      return isFull ? [{ party, shard, holders }] : []
+  /**
+   * What another process told may be of a transaction that has ended. It counts when it told the same before and after
+   * the shards were asked: so the cycle is that of the last look, of those that are still there.
+   */
+  #endOverProcesses(database: string, now: Sighting): void {
+    const before = this.#before.get(database)
+    if (now.at === undefined) this.#before.delete(database)
+    else this.#before.set(database, now)
+    const at = before?.at
+    if (!before || at === undefined) return
+    const still = new Map(now.parties.map((party) => [party.name, party]))
+    const parties = before.parties.filter((party) => {
+      const one = still.get(party.name)
+      const isSame = one?.order === party.order && one.since === party.since
+      return isSame && (one.seenAt === undefined || one.seenAt > at)
     })
+    const victim = youngestOfDeadlock(parties, before.shards, poolWaitsOf(parties))
+    this.#end(database, victim, victim && still.get(victim.name))
+  }
+
+  /** Ends the victim of two looks when it is ours and waits as it did. */
+  #end(database: string, first: WaitingParty | undefined, again: WaitingParty | undefined): void {
+    const own = first?.own
+    if (!own || again?.own !== own || own.waitsSinceMs !== first.since) return
+    if (own.order !== first.order) return
+    this.victims++
+    this.#options.log.info('a deadlock over shards ends its youngest transaction', { database })
+    own.giveWay()
+  }
+
+  async #see(database: string, connections: ShardConnections): Promise<Sighting> {
+    const own = this.#waitingIn(database)
+    const others = await this.#othersIn(database, own, connections)
+    const parties = [...own, ...others]
+    const pids = new Map<number, number[]>()
+    for (const { servers } of parties)
+      for (const { shard, pid } of servers) pids.set(shard, [...(pids.get(shard) ?? []), pid])
+    const shards = await Promise.all(
+      [...pids].map(async ([shard, known]) =>
+        askWhoWaits(await connections.to(shard), shard, known),
+      ),
+    )
+    const at = others.length > 0 ? await timeOf(await connections.to(0)) : undefined
+    return { parties, shards, at }
+  }
+
+  #waitingIn(database: string): WaitingParty[] {
+    const waiting = [...this.#parties].flatMap(([own, { pools, name }]) => {
+      const since = own.waitsSinceMs
+      if (pools.definition.database !== database || since === undefined) return []
+      return [{ own, pools, name, since }]
+    })
+    const names = new Map(waiting.map(({ own, name }) => [own.owner, name]))
+    return waiting.map(({ own, pools, name, since }) => ({
+      ...{ own, name, since, order: own.order, decision: own.decision },
+      servers: own.servers,
+      pool: poolOf(own, pools, names),
+    }))
+  }
+
+  async #othersIn(
+    database: string,
+    own: readonly WaitingParty[],
+    connections: ShardConnections,
+  ): Promise<WaitingParty[]> {
+    const now = this.#options.clock.monotonicMs()
+    if (now - (this.#alone.get(database) ?? -ASK_AGAIN_MS) < ASK_AGAIN_MS) return []
+    const server = await connections.to(0)
+    try {
+      return await exchange(server, this.#process, own)
+    } catch (error) {
+      const { sqlstate, message: reason } = toEngineError(error)
+      if (!CANNOT_TELL.has(sqlstate)) throw error
+      if (!this.#alone.has(database))
+        this.#options.log.info('deadlocks with clients of other proxies are not seen', {
+          database,
+          reason,
+        })
+      this.#alone.set(database, now)
+      return []
+    }
   }
 }
 
-async function waitsOn(
-  server: ServerConnection,
-  shard: number,
-  pids: readonly number[],
-): Promise<ShardWaits> {
-  const results = await server.query(`WITH RECURSIVE w (pid) AS (
-      SELECT pg_catalog.unnest('{${pids.join(',')}}'::integer[])
-      UNION SELECT pg_catalog.unnest(pg_catalog.pg_blocking_pids(w.pid)) FROM w WHERE w.pid > 0)
-    SELECT pid, pg_catalog.array_to_string(pg_catalog.pg_blocking_pids(pid), ',') FROM w
-    WHERE pid > 0`)
-  return {
-    shard,
-    waits: (results.at(-1)?.rows ?? []).map(([pid, blockers]) => ({
-      pid: Number(pid),
-      blockers: (blockers ?? '').split(',').filter(Boolean).map(Number),
-    })),
-  }
+/** The youngest of a cycle within this process. */
+function ownVictim({ parties, shards }: Sighting): WaitingParty | undefined {
+  const own = parties.filter((party) => party.own !== undefined)
+  return youngestOfDeadlock(own, shards, poolWaitsOf(own))
+}
+
+/** The pool in whose line it stands, when all its servers are lent to clients that we know. */
+function poolOf(
+  party: DeadlockParty,
+  pools: UserPools,
+  names: ReadonlyMap<object, string>,
+): WaitingParty['pool'] {
+  const shard = party.waitsForPool
+  if (shard === undefined) return undefined
+  const standings = (pools.shards[shard] ?? [])
+    .filter(({ role }) => role === 'primary')
+    .map(({ pool }) => pool.standing)
+  const lent = standings.flatMap((standing) => standing.owners)
+  const holders = lent.flatMap((owner) => (owner && names.get(owner)) ?? [])
+  const isFull = standings.every(({ hasFree }) => !hasFree) && holders.length === lent.length
+  return isFull ? { shard, holders } : undefined
 }

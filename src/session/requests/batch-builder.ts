@@ -9,6 +9,7 @@ import { type CompletedStatement, completedOf } from '../state/apply-effects.js'
 import type { ClientStatement } from '../state/client-statements.js'
 import type { HeldServer } from '../state/held-servers.js'
 import { lend, lendName, nameIn } from '../state/lent-names.js'
+import { needsPrelude } from '../state/prelude.js'
 import { afterRequest } from './after-request.js'
 import {
   bindFrame,
@@ -50,7 +51,7 @@ export class BatchBuilder {
     this.#held = held
     if (!held.server.isUnsynced) held.preparing.clear()
     this.#preparing = held.preparing
-    this.#unnamed = core.held.needsPrelude(held, core.transaction) ? undefined : held.server.unnamed
+    this.#unnamed = needsPrelude(held, core.transaction) ? undefined : held.server.unnamed
   }
 
   add(step: Step): void {

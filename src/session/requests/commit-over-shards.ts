@@ -15,7 +15,7 @@ export async function commitOverShards(
 ): Promise<void> {
   const committing = commit(core, helds)
   // who clears up behind a client that has gone must not disturb it
-  core.held.ending = committing
+  core.held.ending = { done: committing, decision: undefined }
   try {
     await committing
     // what comes next, of this client or of another, shall know what was made
@@ -66,6 +66,9 @@ async function commitWriters(core: SessionCore, writers: readonly HeldServer[]):
     case 'two_phase': {
       const pending = await core.access.commitTwoPhase(
         writers.map(({ shard, server, notified }) => ({ shard, server, cannotPrepare: notified })),
+        (decision) => {
+          if (core.held.ending) core.held.ending.decision = decision
+        },
       )
       for (const held of writers) committed(core, held)
       core.figures.twoPhase++

@@ -20,6 +20,9 @@ export function deadlockParty(core: SessionCore): DeadlockParty {
     get waitsForPool() {
       return core.held.size > 0 ? core.held.wantedShard : undefined
     },
+    get decision() {
+      return core.held.ending?.decision
+    },
     owner: core.held.owner,
     giveWay: () => giveWay(core),
   }

@@ -2,29 +2,21 @@
  * The servers that one client holds now, by shard, and what each must hear before the client's request:
  * settings, BEGIN and what the transaction has done so far. Gives them back clean, or not at all.
  */
+import type { Clock } from '../../base/clock.js'
 import { engineError } from '../../errors/engine-error.js'
-import {
-  type Expectation,
-  Relay,
-  type RelayListener,
-  type RelayOutput,
-} from '../../executor/relay.js'
+import { Relay, type RelayListener, type RelayOutput } from '../../executor/relay.js'
 import type { PinReason } from '../../plan/effects.js'
 import type { Owner } from '../../pool/pool-types.js'
 import type { ServerCheckout } from '../../pool/shard-pools.js'
 import { QueryReceiver } from '../../server/query-receiver.js'
 import { queryFrame, type ServerConnection } from '../../server/server-connection.js'
-import { settingsDifference } from '../../server/settings.js'
 import type { SharedStatement } from '../../server/shared-statement.js'
 import type { DatabaseAccess } from '../environment.js'
-import { namedFrame, syncFrame } from '../requests/batch.js'
 import { type Collecting, collectServers } from './collect-servers.js'
 import { giveBack } from './give-back.js'
+import { type Prelude, preludeOf } from './prelude.js'
 import { SeenPositions } from './seen-positions.js'
 import type { Transaction } from './transaction.js'
-
-/** Settings that a server may refuse although another took them, so that the request must wait for the answer. */
-const REFUSABLE = /\b(role|session_authorization|default_tablespace|temp_tablespaces)\b/
 
 export interface HeldServer {
   readonly shard: number
@@ -45,20 +37,20 @@ export interface HeldServer {
   deferred: (() => void)[] | undefined
 }
 
-/** What goes to a server before the client's bytes. */
-export interface Prelude {
-  readonly bytes: Buffer[]
-  readonly expectations: Expectation[]
-  readonly syncs: number
-  /** The request must not be sent before this was answered. */
-  readonly mustWait: boolean
+type Listen = (held: () => HeldServer) => RelayListener
+
+/** The client's session, as far as its servers concern it. */
+interface Holder {
+  readonly access: DatabaseAccess
+  readonly output: RelayOutput
+  readonly environment: { readonly clock: Clock }
 }
 
 export class HeldServers {
   readonly #held = new Map<number, HeldServer>()
   readonly #access: DatabaseAccess
   readonly #output: RelayOutput
-  readonly #listen: (held: () => HeldServer) => RelayListener
+  readonly #listen: Listen
   /** Why the client keeps its servers; it does so while this is not empty. */
   readonly pins = new Set<PinReason | 'session mode'>()
   /** Temporary relations of the client → the shard on which each stands. */
@@ -70,13 +62,14 @@ export class HeldServers {
   /** The client has gone: nothing may be begun for it. */
   isClosed = false
   /** The end of a transaction over several servers is under way. */
-  ending: Promise<unknown> | undefined
+  ending: { readonly done: Promise<unknown>; decision: string | undefined } | undefined
   #late: Promise<HeldServer> | undefined
   #waiting: AbortController | undefined
   #wanted: { readonly shard: number; readonly role: 'primary' | 'any' } | undefined
   /** Until every cancel that was sent has arrived. */
   #cancels: Promise<void> | undefined
-  static #firsts = 0
+  static #lastOrder = 0
+  readonly #clock: Clock
   /** The client, as those see it who wait for the same pools. */
   readonly owner: Collecting<HeldServer>['owner'] = { order: 0, giveBack: undefined }
   /** It has made way for a transaction that waited. */
@@ -84,12 +77,9 @@ export class HeldServers {
   /** How often a wait was ended from outside. */
   stops = 0
 
-  constructor(
-    access: DatabaseAccess,
-    output: RelayOutput,
-    listen: (held: () => HeldServer) => RelayListener,
-  ) {
+  constructor({ access, output, environment }: Holder, listen: Listen) {
     this.#access = access
+    this.#clock = environment.clock
     this.seen = access.pools.readsYourWrites ? new SeenPositions(access.pools) : undefined
     this.#output = output
     this.#listen = listen
@@ -194,9 +184,12 @@ export class HeldServers {
     return collectServers(this, shards, role)
   }
 
-  /** As those see it who wait for the same servers: as old as its first. */
+  /** As those see it who wait for the same servers: as old as its first, among those of other processes too. */
   #asOwner(): Owner {
-    if (this.#held.size === 0 && !this.isSentBack) this.owner.order = ++HeldServers.#firsts
+    if (this.#held.size === 0 && !this.isSentBack) {
+      HeldServers.#lastOrder = Math.max(HeldServers.#lastOrder + 1, this.#clock.nowMs() * 1000)
+      this.owner.order = HeldServers.#lastOrder
+    }
     return this.owner
   }
 
@@ -298,57 +291,9 @@ export class HeldServers {
     for (const expectation of prelude.expectations) expectation.done?.()
   }
 
-  /** Whether `prelude` will have something to say: a Query, which takes the server's unnamed statement. */
-  needsPrelude(held: HeldServer, transaction: Transaction): boolean {
-    if (held.server.isUnsynced) return false
-    if (transaction.isExplicit && !held.joined) return true
-    return !transaction.isExplicit && held.server.settings !== transaction.settings
-  }
-
   /** What `held` must hear before the next request of the client. */
   prelude(held: HeldServer, transaction: Transaction): Prelude {
-    const prelude = {
-      bytes: [] as Buffer[],
-      expectations: [] as Expectation[],
-      syncs: 0,
-      mustWait: false,
-    }
-    this.#closeOld(held.server, prelude)
-    const joins = transaction.isExplicit && !held.joined
-    if (!transaction.isExplicit || joins) {
-      const wanted = transaction.isExplicit ? transaction.base : transaction.settings
-      const sql = settingsDifference(held.server.settings, wanted)
-      if (sql !== '') {
-        prelude.mustWait = REFUSABLE.test(sql)
-        addQuery(prelude, sql, () => {
-          held.server.settings = wanted
-        })
-      }
-    }
-    if (joins) {
-      held.joined = true
-      const isRead = transaction.readOnly
-      prelude.mustWait ||= isRead && transaction.needsOneSnapshot
-      addQuery(prelude, [transaction.beginText, ...transaction.replay].join('; '), () => {
-        if (transaction.phase === 'pending') transaction.phase = 'open'
-      })
-    }
-    return prelude
-  }
-
-  #closeOld(
-    server: ServerConnection,
-    prelude: { bytes: Buffer[]; expectations: Expectation[]; syncs: number },
-  ): void {
-    if (server.closing.length === 0 || server.status !== 0x49) return
-    for (const statement of server.closing) {
-      prelude.bytes.push(namedFrame('close', 'S', statement.serverName))
-      prelude.expectations.push({ kind: 'close', skip: true })
-    }
-    server.closing = []
-    prelude.bytes.push(syncFrame)
-    prelude.expectations.push({ kind: 'sync', skip: true })
-    prelude.syncs++
+    return preludeOf(held, transaction)
   }
 
   /** After the end of a transaction: gives back every server, unless pinned. */
@@ -391,14 +336,4 @@ export class HeldServers {
     held.server.onIdle = undefined
     held.checkout.discard(why)
   }
-}
-
-function addQuery(
-  prelude: { bytes: Buffer[]; expectations: Expectation[]; syncs: number },
-  sql: string,
-  done: () => void,
-): void {
-  prelude.bytes.push(queryFrame(sql))
-  prelude.expectations.push({ kind: 'query', skip: true, done })
-  prelude.syncs++
 }

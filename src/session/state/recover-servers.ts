@@ -25,7 +25,7 @@ async function endOfCommit(core: SessionCore): Promise<void> {
   const late = deferred<void>()
   const timer = core.environment.clock.after(core.access.limits.rollbackTimeoutMs, late.resolve)
   await Promise.race([
-    ending.then(
+    ending.done.then(
       () => late.resolve(),
       () => late.resolve(),
     ),

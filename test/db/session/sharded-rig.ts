@@ -39,6 +39,8 @@ export interface ShardedRig {
   /** The nth key of a shard. */
   key(shard: number, nth?: number): number
   onShard(shard: number, sql: string, values?: unknown[]): Promise<Record<string, unknown>[]>
+  /** Another serve before the same shards. */
+  another(...args: string[]): Promise<Served>
   /** On every shard, past the proxy. */
   everywhere(sql: string): Promise<Record<string, unknown>[][]>
 }
@@ -79,6 +81,7 @@ export function useShardedRig(
       plainPort: port,
       key: (shard, nth = 0) => keys[shard]![nth]!,
       onShard,
+      another: (...args) => startServe({ ...plain, shards, args }),
       everywhere: (sql) => Promise.all(databases.map((_, shard) => onShard(shard, sql))),
     }
   })

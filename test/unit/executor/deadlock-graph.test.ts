@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest'
+import {
+  type Party,
+  type ShardWaits,
+  youngestOfDeadlock,
+} from '../../../src/executor/deadlock-graph.js'
+
+/** A transaction with a process `10 * shard + n` on each of `shards`. */
+const party = (n: number, shards: readonly number[], more: Partial<Party> = {}): Party => ({
+  order: n,
+  name: `p${n}`,
+  servers: shards.map((shard) => ({ shard, pid: 10 * shard + n })),
+  decision: undefined,
+  ...more,
+})
+
+const waits = (shard: number, ...pairs: readonly (readonly [number, number | string])[]) =>
+  ({
+    shard,
+    waits: pairs.map(([pid, on]) => ({
+      pid,
+      blockers: typeof on === 'number' ? [on] : [0],
+      prepared: typeof on === 'string' ? [on] : [],
+    })),
+  }) satisfies ShardWaits
+
+describe('who waits for whom over shards (hard-parts §3.3)', () => {
+  it('names the youngest of a cycle over two shards', () => {
+    const [a, b] = [party(1, [0, 1]), party(2, [0, 1])]
+    expect(youngestOfDeadlock([a, b], [waits(0, [2, 1]), waits(1, [11, 12])])).toBe(b)
+    expect(youngestOfDeadlock([a, b], [waits(0, [2, 1])])).toBeUndefined()
+  })
+
+  it('leaves a cycle within one shard to PostgreSQL', () => {
+    const [a, b] = [party(1, [0, 1]), party(2, [0, 1])]
+    expect(youngestOfDeadlock([a, b], [waits(0, [2, 1], [1, 2])])).toBeUndefined()
+  })
+
+  it('goes through processes of which nothing else is known', () => {
+    const [a, b] = [party(1, [0, 1]), party(2, [0, 1])]
+    const shards = [waits(0, [2, 5], [5, 1]), waits(1, [11, 12])]
+    expect(youngestOfDeadlock([a, b], shards)).toBe(b)
+  })
+
+  it('takes a prepared transaction for the one that prepared it', () => {
+    // a has prepared on shard 1, and its decision on shard 0 waits for b
+    const [a, b] = [party(1, [0, 1], { decision: 'abc' }), party(2, [0, 1])]
+    const shards = [waits(0, [1, 2]), waits(1, [12, 'abc'])]
+    expect(youngestOfDeadlock([a, b], shards)).toBe(b)
+    const other = party(1, [0, 1], { decision: 'def' })
+    expect(youngestOfDeadlock([other, b], shards)).toBeUndefined()
+  })
+
+  it('of two that began in one moment takes the same one in every process', () => {
+    const [a, b] = [party(1, [0, 1], { order: 7 }), party(2, [0, 1], { order: 7 })]
+    const shards = [waits(0, [2, 1]), waits(1, [11, 12])]
+    expect(youngestOfDeadlock([a, b], shards)).toBe(b)
+    expect(youngestOfDeadlock([b, a], shards)).toBe(b)
+  })
+
+  it('goes through the lines of our pools', () => {
+    // a has all servers of shard 1 and waits for a lock of b, who stands in line for shard 1
+    const [a, b] = [party(1, [0, 1]), party(2, [0])]
+    const pools = [{ party: b, shard: 1, holders: [a] }]
+    expect(youngestOfDeadlock([a, b], [waits(0, [1, 2])], pools)).toBe(b)
+    expect(youngestOfDeadlock([a, b], [], pools)).toBeUndefined()
+  })
+})
