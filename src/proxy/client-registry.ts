@@ -1,5 +1,6 @@
 /** Who is connected: identities, cancel keys that cannot be guessed, figures of those who are there and who have gone. */
 import { randomBytes, timingSafeEqual } from 'node:crypto'
+import type { Clock } from '../base/clock.js'
 import { addFigures, newFigures } from '../session/client-figures.js'
 import type { ClientFigures, ClientHandle, ClientIdentity } from '../session/environment.js'
 import { ProcessIds } from './fleet.js'
@@ -95,6 +96,19 @@ export class ClientRegistry {
   whenEmpty(): Promise<void> {
     if (this.size === 0) return Promise.resolve()
     return new Promise((resolve) => this.#whenEmpty.push(resolve))
+  }
+
+  /** True when no client is left in time; false at once when `now` aborts. */
+  async emptyWithin(limitMs: number, clock: Clock, now: AbortSignal): Promise<boolean> {
+    const waiting = new AbortController()
+    now.addEventListener('abort', () => waiting.abort())
+    if (now.aborted) waiting.abort()
+    const isEmpty = await Promise.race([
+      this.whenEmpty().then(() => true),
+      clock.sleep(limitMs, waiting.signal).then(() => false),
+    ])
+    waiting.abort()
+    return isEmpty
   }
 
   /** What the clients of each user on each database did, gone ones too. */

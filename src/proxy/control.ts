@@ -11,6 +11,8 @@ export interface ControlParts {
   readonly clients: ClientRegistry
   readonly place: WorkerPlace
   reload(): Promise<void>
+  /** Looks whether another side serves the database by now, and follows it. */
+  followEpoch(database: string): Promise<void>
   shutdown(): void
 }
 
@@ -32,7 +34,12 @@ export function makeControl(parts: ControlParts): ProxyControl {
   }
   return {
     pause: (selector) => pools.pause(found(selector)),
-    resume: (selector) => pools.resume(found(selector)),
+    resume: async (selector) => {
+      const { database } = found(selector)
+      // What waits must not be sent to a side that was left meanwhile.
+      if (database !== undefined) await parts.followEpoch(database)
+      pools.resume(selector)
+    },
     reconnect: (selector) => pools.recycle(found(selector)),
     reload: () => parts.reload(),
     shutdown: () => parts.shutdown(),

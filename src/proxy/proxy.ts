@@ -23,6 +23,7 @@ import { makeControl } from './control.js'
 import { DeadlockWatch } from './deadlocks/deadlock-watch.js'
 import { definePools, layoutOf, placesOf } from './define-pools.js'
 import { alone, type Fleet, ProcessIds, type WorkerPlace } from './fleet.js'
+import { Followers } from './followers.js'
 import { Guests } from './guests.js'
 import { type InForce, tlsToClients } from './in-force.js'
 import { DatabaseKnowledge, type KnowledgeSources } from './knowledge.js'
@@ -33,7 +34,6 @@ import { prepareLogins } from './prepare-logins.js'
 import { reportedReload } from './reported-reload.js'
 import { makeEnvironment } from './session-environment.js'
 import { checkShards } from './start-checks.js'
-import { TopologyWatch } from './topology/topology-watch.js'
 import { TwoPhaseCommits } from './two-phase-commits.js'
 import { makeView } from './view.js'
 
@@ -113,7 +113,7 @@ class RunningProxy implements ServingProxy {
   readonly #guests: Guests
   readonly #authQueries: AuthQueries
   readonly #listenHubs: ListenHubs
-  readonly #topology: TopologyWatch
+  readonly #followers: Followers
   #inForce: InForce
   #listeners: Listener[] = []
   #isDraining = false
@@ -156,11 +156,11 @@ class RunningProxy implements ServingProxy {
     this.#guests = new Guests(askers)
     this.#authQueries = new AuthQueries(askers)
     this.#listenHubs = new ListenHubs({ ...askers, general })
-    this.#topology = this.#watchTopology()
+    this.#followers = this.#makeFollowers()
     this.view = makeView({
       ...parts,
       listenHubs: this.#listenHubs,
-      ...{ twoPhase: this.#twoPhase, topology: this.#topology },
+      ...{ twoPhase: this.#twoPhase, topology: this.#followers.topology },
       version: options.version,
       clock,
       startedAtMs: clock.monotonicMs(),
@@ -169,6 +169,7 @@ class RunningProxy implements ServingProxy {
     this.control = makeControl({
       ...parts,
       reload: () => this.reload(),
+      followEpoch: (database) => this.#followers.topology.followNow(database),
       shutdown: () => this.shutdown(),
     })
     this.#environment = makeEnvironment({
@@ -188,14 +189,21 @@ class RunningProxy implements ServingProxy {
     })
   }
 
-  #watchTopology(): TopologyWatch {
+  #makeFollowers(): Followers {
     const { clock, log, openServer, version } = this.#options
-    return new TopologyWatch({
+    return new Followers({
       ...{ clock, log, openServer, version, pools: this.#pools, clients: this.#clients },
       address: () => ({ host: this.host, port: this.port }),
       config: () => this.#inForce.config,
-      follow: (config) => this.#reloads.run(async () => (await this.#prepare(config)).commit()),
+      follow: (config) => this.#reloads.run(() => this.#follow(config)),
     })
+  }
+
+  /** Another side serves a database by now. */
+  async #follow(config: LoadedConfig): Promise<void> {
+    const { commit } = await this.#prepare(config)
+    // Its shards are asked after that, while clients go on.
+    void commit().catch(() => undefined)
   }
 
   get host(): string {
@@ -208,7 +216,7 @@ class RunningProxy implements ServingProxy {
 
   async start(): Promise<void> {
     const { log, acceptClient, fleet } = this.#options
-    const config = await this.#topology.asEpochsSay(this.#options.config)
+    const config = await this.#followers.asTold(this.#options.config)
     if (config !== this.#options.config) this.#inForce = this.#make(config)
     this.#pools.apply(definePools(config))
     for (const warning of config.warnings) log.warn(warning)
@@ -228,7 +236,7 @@ class RunningProxy implements ServingProxy {
     if (this.#place.number === 0) this.#twoPhase.start()
     isReady = true
     for (const socket of held) onSocket(socket)
-    this.#topology.start()
+    this.#followers.start()
   }
 
   reload(): Promise<void> {
@@ -267,7 +275,7 @@ class RunningProxy implements ServingProxy {
    * exchanged in one turn, so that no statement is routed by the one and run on the other.
    */
   async prepareReload(config: LoadedConfig): Promise<PreparedReload> {
-    return this.#prepare(await this.#topology.asEpochsSay(config))
+    return this.#prepare(await this.#followers.asTold(config))
   }
 
   async #prepare(config: LoadedConfig): Promise<PreparedReload> {
@@ -360,11 +368,11 @@ class RunningProxy implements ServingProxy {
     log.info('shutting down', { clients: this.#clients.size })
     await Promise.all(this.#listeners.map((listener) => listener.close()))
     for (const { client } of [...this.#clients.all()]) client.end(false)
-    let drained = await this.#emptyWithin(shutdownTimeoutMs)
+    let drained = await this.#clients.emptyWithin(shutdownTimeoutMs, clock, this.#cutNow.signal)
     if (!drained) {
       log.warn('transactions are still open: cancelling them', { clients: this.#clients.size })
       for (const { client } of [...this.#clients.all()]) client.cancel()
-      await this.#emptyWithin(shutdownTerminationTimeoutMs ?? 0)
+      await this.#clients.emptyWithin(shutdownTerminationTimeoutMs ?? 0, clock, this.#cutNow.signal)
       for (const { client } of [...this.#clients.all()]) client.end(true)
       drained = false
     }
@@ -372,25 +380,11 @@ class RunningProxy implements ServingProxy {
     this.#twoPhase.stop()
     this.#deadlocks.stop()
     this.#listenHubs.close()
-    await Promise.race([this.#topology.stop(), clock.sleep(1000)])
+    await Promise.race([this.#followers.stop(), clock.sleep(1000)])
     this.#pools.goOffline()
     await Promise.race([this.#pools.whenDrained(), clock.sleep(1000)])
     await this.#options.beforeEnd?.()
     log.info('ended', { drained })
     this.#end(drained)
-  }
-
-  /** True when no client is left in time; false at once after a second signal. */
-  async #emptyWithin(limitMs: number): Promise<boolean> {
-    const { signal } = this.#cutNow
-    const waiting = new AbortController()
-    signal.addEventListener('abort', () => waiting.abort())
-    if (signal.aborted) waiting.abort()
-    const isEmpty = await Promise.race([
-      this.#clients.whenEmpty().then(() => true),
-      this.#options.clock.sleep(limitMs, waiting.signal).then(() => false),
-    ])
-    waiting.abort()
-    return isEmpty
   }
 }

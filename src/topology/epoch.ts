@@ -19,6 +19,8 @@ export interface TopologyRow {
   readonly truth: string | undefined
   /** The run that is about to switch, or has. */
   readonly move: string | undefined
+  /** What clients call the database that it is about: that name follows the truth, on whichever side it stands in a file. */
+  readonly servedAs: string | undefined
 }
 
 /** Proxies write their heartbeat this often, and look at the epoch. */
@@ -63,7 +65,8 @@ COMMENT ON TABLE pgshard.topology IS 'which epoch this database belongs to, and 
 /** What a cutover needs besides; a table of an older setup gets it too. */
 export const topologyColumns = `
 ALTER TABLE pgshard.topology ADD COLUMN IF NOT EXISTS side text NOT NULL DEFAULT gen_random_uuid()::text,
-  ADD COLUMN IF NOT EXISTS truth_side text, ADD COLUMN IF NOT EXISTS move text;
+  ADD COLUMN IF NOT EXISTS truth_side text, ADD COLUMN IF NOT EXISTS move text,
+  ADD COLUMN IF NOT EXISTS served_as text;
 `
 
 /** One column, true or false: whether there is a row to read. */
@@ -85,17 +88,23 @@ export function readTopologyRow(json: string): TopologyRow {
     truthSide: text('truth_side'),
     truth: text('truth'),
     move: text('move'),
+    servedAs: text('served_as'),
   }
 }
 
-/** The database, by its name in a configuration, that has taken over from the one whose row is `row`. */
+/** The side under this name has been left, or is about to be, and the name is what clients say. */
+export const isLeft = (name: string, row: TopologyRow): boolean =>
+  !row.active && row.truthSide !== undefined && row.servedAs === name
+
+/** The database, by its name in a configuration, that has taken over from `name`, whose row is `row`. */
 export function successorOf(
+  name: string,
   row: TopologyRow,
   others: Iterable<readonly [string, TopologyRow]>,
 ): string | undefined {
-  if (row.active || row.truthSide === undefined) return undefined
-  for (const [name, other] of others) {
-    if (other.side === row.truthSide && other.active && other.epoch >= row.epoch) return name
+  if (!isLeft(name, row)) return undefined
+  for (const [other, { side, active, epoch }] of others) {
+    if (side === row.truthSide && active && epoch >= row.epoch) return other
   }
   return undefined
 }

@@ -29,7 +29,7 @@ export function followEpochs(
   let result = config
   for (const [name, row] of rows) {
     if (followed.some((pair) => pair.includes(name))) continue
-    const successor = successorOf(row, rows)
+    const successor = successorOf(name, row, rows)
     if (successor === undefined) continue
     result = exchangeDatabases(result, name, successor)
     followed.push([name, successor])

@@ -14,6 +14,7 @@ import {
   DISCOVER_MS,
   HEARTBEAT_MS,
   HOLD_MS,
+  isLeft,
   successorOf,
   type TopologyRow,
 } from '../../topology/epoch.js'
@@ -125,9 +126,15 @@ export class TopologyWatch {
     return this.#hold(database)
   }
 
-  /** Looks at all databases now: the console wants to know. */
-  async lookNow(): Promise<void> {
-    await Promise.all(this.#beat(true))
+  /** Before clients are let on: another side may serve the database by now. */
+  async followNow(name: string): Promise<void> {
+    if (!this.#options.config().databases.some((one) => one.name === name)) return
+    try {
+      await this.#decide(name)
+    } catch (error) {
+      const facts = { database: name, reason: toEngineError(error).message }
+      this.#options.log.warn('the epoch could not be read', facts)
+    }
   }
 
   *states(): Iterable<TopologyState> {
@@ -142,14 +149,14 @@ export class TopologyWatch {
     }
   }
 
-  #beat(isAsked = false): Promise<void>[] {
+  #beat(): Promise<void>[] {
     const config = this.#options.config()
     this.#links.keepOnly(config)
     const nowMs = this.#options.clock.monotonicMs()
     const looks: Promise<void>[] = []
     for (const { name } of config.databases) {
       const seen = this.#seenOf(name)
-      if (this.#isStopped || seen.isBusy || (nowMs < seen.nextMs && !isAsked)) continue
+      if (this.#isStopped || seen.isBusy || nowMs < seen.nextMs) continue
       seen.isBusy = true
       const look = this.#look(name, seen).finally(() => {
         seen.isBusy = false
@@ -191,7 +198,7 @@ export class TopologyWatch {
         log.warn('this proxy cannot register: a cutover would not know of it', facts)
       }
       // Held once; after that it is only looked at, until it is decided.
-      if (row.active || row.truthSide === undefined) return
+      if (!isLeft(name, row)) return
       if (seen.heldFor === row.truthSide) await this.#decide(name)
       else void this.#hold(name)
     } catch (error) {
@@ -250,9 +257,9 @@ export class TopologyWatch {
     const config = this.#options.config()
     const row = await this.#read(name, this.#seenOf(name))
     if (!row) return 'open'
-    if (row.active && !row.fenced) return 'serving'
+    if (!isLeft(name, row)) return 'serving'
     const others = await this.#links.readAll(config)
-    const successor = successorOf(row, others)
+    const successor = successorOf(name, row, others)
     if (successor === undefined) return 'open'
     // A reload may have been faster.
     if (this.#options.config() !== config) return 'open'

@@ -77,6 +77,11 @@ export class ConsoleGate implements TrafficGate {
     return adminQuery(await this.#connection(), command)
   }
 
+  /** A proxy looks at the epoch before it goes on. */
+  follow(database: string): Promise<void> {
+    return this.resume(database)
+  }
+
   async close(): Promise<void> {
     const client = this.#client
     this.#client = undefined

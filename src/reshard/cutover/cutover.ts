@@ -49,7 +49,8 @@ export async function cutover(options: CutoverOptions): Promise<CutoverReport> {
       sequences = prepared.sequences
     }
     await point('decided')
-    const switched: Switched = { epoch: prepared.epoch, targetSide: target, sourceSide: source }
+    const sides = { targetSide: target, sourceSide: source, open: prepared.targets }
+    const switched: Switched = { epoch: prepared.epoch, ...sides }
     const { resumedMs, backup } = await finishSwitch(options, switched, timer)
     await point('resumed')
     return {

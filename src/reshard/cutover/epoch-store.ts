@@ -51,12 +51,17 @@ export async function prepareEpochs(
   if (serving?.active && serving.epoch > 0) {
     throw engineError('RESHARD_TARGET_ACTIVE', { to: target.name, epoch: serving.epoch })
   }
-  const isFresh = await prepareSide(source, run, true)
-  await prepareSide(target, run, false)
+  const isFresh = await prepareSide(source, run, source.name, true)
+  await prepareSide(target, run, source.name, false)
   return isFresh
 }
 
-async function prepareSide(side: ReshardSide, run: string, isActive: boolean): Promise<boolean> {
+async function prepareSide(
+  side: ReshardSide,
+  run: string,
+  servedAs: string,
+  isActive: boolean,
+): Promise<boolean> {
   let name: string | undefined
   let isFresh = false
   for (const shard of side.shards) {
@@ -69,7 +74,8 @@ async function prepareSide(side: ReshardSide, run: string, isActive: boolean): P
       const state = isActive ? '' : ', active = false, fenced = false, truth_side = NULL'
       await adminQuery(
         client,
-        `UPDATE pgshard.topology SET side = ${quoteLiteral(name ?? '')}, move = ${quoteLiteral(run)}${state}`,
+        `UPDATE pgshard.topology SET side = ${quoteLiteral(name ?? '')}, move = ${quoteLiteral(run)},
+           served_as = ${quoteLiteral(servedAs)}${state}`,
       )
     })
   }

@@ -1,5 +1,6 @@
 /** What follows the point of no return. All is tried, the first failure told; may be run again by `resume`. */
 import { engineError, toEngineError } from '../../errors/engine-error.js'
+import type { HostClient } from '../../pg/host-client.js'
 import { type ReshardSide, withShard } from '../side.js'
 import type { CutoverOptions } from './cutover-options.js'
 import { spreadEpoch } from './epoch-store.js'
@@ -10,6 +11,13 @@ export interface Switched {
   readonly epoch: number
   readonly sourceSide: ReshardSide
   readonly targetSide: ReshardSide
+  /** Its connections, when they are open. */
+  readonly open?: readonly HostClient[]
+}
+
+async function openSide(side: ReshardSide, open?: readonly HostClient[]): Promise<void> {
+  if (open) await Promise.all(open.map(lowerTriggers))
+  else for (const shard of side.shards) await withShard(shard, lowerTriggers)
 }
 
 /** @throws RESHARD_SWITCHED_HALF */
@@ -29,13 +37,22 @@ export async function finishSwitch(
       return undefined
     }
   }
-  await attempt('opening the new side', async () => {
-    for (const shard of targetSide.shards) await withShard(shard, lowerTriggers)
-  })
-  const backup = await attempt('switching the configuration file', () => config.commit())
-  await attempt('reloading the proxies', () => gate.reload())
-  await attempt('resuming the proxies', () => gate.resume(sourceSide.name))
+  const { name } = sourceSide
+  const switchFile = () => attempt('switching the configuration file', () => config.commit())
+  await attempt('opening the new side', () => openSide(targetSide, switched.open))
+  let backup: string | null | undefined
+  if (gate.follow) await attempt('resuming the proxies', async () => gate.follow?.(name))
+  else {
+    // Who knows no epoch goes by the file.
+    backup = await switchFile()
+    await attempt('reloading the proxies', () => gate.reload())
+    await attempt('resuming the proxies', () => gate.resume(name))
+  }
   const resumedMs = clock.monotonicMs()
+  if (gate.follow) {
+    backup = await switchFile()
+    await attempt('reloading the proxies', () => gate.reload())
+  }
   await attempt('telling all shards the epoch', () => spreadEpoch(sourceSide, targetSide, epoch))
   const [first] = failures
   if (!first) return { resumedMs, backup: backup ?? null }

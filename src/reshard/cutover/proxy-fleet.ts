@@ -117,6 +117,10 @@ export class ProxyFleet implements TrafficGate {
     await all(this.#gates.map((gate) => gate.resume(database)))
   }
 
+  async follow(database: string): Promise<void> {
+    await all(this.#gates.map((gate) => gate.follow(database)))
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#gates.map((gate) => gate.close()))
   }

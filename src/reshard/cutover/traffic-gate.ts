@@ -21,6 +21,8 @@ export interface TrafficGate {
   /** Makes the proxy read its configuration again. Rejects when it refused or was not reached. */
   reload(): Promise<void>
   resume(database: string): Promise<void>
+  /** Instead of `reload` and `resume`, for proxies that follow the epoch by themselves: goes on, on the side that serves now. */
+  follow?(database: string): Promise<void>
   close(): Promise<void>
   /** Clients that keep their servers; absent: this gate has none. */
   pinned?(database: string): Promise<readonly PinnedClient[]>
