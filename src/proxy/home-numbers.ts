@@ -2,6 +2,13 @@
  * Keeps, for each server database, how its numbers of types and tables become those of shard 0, and gives every connection
  * that is opened there its holder. Read with the catalogue, again when the schema changes.
  */
+import type { Query } from '../catalog/read-catalog.js'
+import {
+  differencesOf,
+  type Habit,
+  readHabits,
+  type ShardDifference,
+} from '../catalog/read-habits.js'
 import { type NumbersByName, numbersAt, readNumbers } from '../catalog/read-numbers.js'
 import type { OpenServer } from '../pool/definition.js'
 import type { UserPools } from '../pool/user-pools.js'
@@ -9,6 +16,17 @@ import type { ServerConnection } from '../server/server-connection.js'
 import type { ServerTarget } from '../server/server-target.js'
 import type { NumbersHolder } from '../server/shard-numbers.js'
 import { withPrimary } from './ask-primary.js'
+
+interface Told {
+  readonly numbers: NumbersByName
+  readonly habits: readonly Habit[]
+}
+
+export interface ShardsCompared {
+  /** False: not all of them could be asked. */
+  readonly isComplete: boolean
+  readonly differences: readonly ShardDifference[]
+}
 
 export class HomeNumbers {
   readonly #holders = new Map<string, NumbersHolder>()
@@ -22,17 +40,20 @@ export class HomeNumbers {
     }
   }
 
-  /** Asks the primary of each shard. False: some could not be asked, and what was known of them stays. */
-  async read(pools: UserPools, openServer: OpenServer): Promise<boolean> {
-    const ask = (shard: number): Promise<NumbersByName | undefined> =>
-      Promise.resolve(withPrimary(pools, shard, openServer, numbersOf)).catch(() => undefined)
+  /** Asks the primary of each shard. What was known of those that cannot be asked stays. */
+  async read(pools: UserPools, openServer: OpenServer): Promise<ShardsCompared> {
+    const ask = (shard: number): Promise<Told | undefined> =>
+      Promise.resolve(withPrimary(pools, shard, openServer, tellsOf)).catch(() => undefined)
     const [home, ...others] = await Promise.all(pools.shards.map((_, shard) => ask(shard)))
-    if (!home) return false
+    if (!home) return { isComplete: false, differences: [] }
     this.#note(pools, 0, undefined)
+    const differences: ShardDifference[] = []
     for (const [index, own] of others.entries()) {
-      if (own) this.#note(pools, index + 1, numbersAt(own, home))
+      if (!own) continue
+      this.#note(pools, index + 1, numbersAt(own.numbers, home.numbers))
+      differences.push(...differencesOf(index + 1, own.habits, home.habits))
     }
-    return others.every((own) => own !== undefined)
+    return { isComplete: others.every((own) => own !== undefined), differences }
   }
 
   #note(pools: UserPools, shard: number, numbers: NumbersHolder['current']): void {
@@ -49,5 +70,7 @@ export class HomeNumbers {
   }
 }
 
-const numbersOf = (server: ServerConnection): Promise<NumbersByName> =>
-  readNumbers(async (sql) => (await server.query(sql)).at(-1)?.rows ?? [])
+async function tellsOf(server: ServerConnection): Promise<Told> {
+  const query: Query = async (sql) => (await server.query(sql)).at(-1)?.rows ?? []
+  return { numbers: await readNumbers(query), habits: await readHabits(query) }
+}

@@ -7,6 +7,7 @@
 import type { Clock, Timer } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import type { Catalog } from '../catalog/catalog.js'
+import type { ShardDifference } from '../catalog/read-habits.js'
 import { engineError, toEngineError } from '../errors/engine-error.js'
 import type { PlannedQuery, QueryPlanner } from '../plan/plan.js'
 import type { OpenServer } from '../pool/definition.js'
@@ -20,6 +21,7 @@ import { makeShardMap, type ShardMap } from '../sharding/shard-map.js'
 import type { ShardingConfig } from '../sharding/sharded-table.js'
 import { withPrimary } from './ask-primary.js'
 import { firstThatAnswers } from './first-that-answers.js'
+import type { ShardsCompared } from './home-numbers.js'
 import { fingerprintSql, SchemaWatch } from './schema-watch.js'
 
 /** Rows of a statement, as text. */
@@ -35,8 +37,8 @@ export interface KnowledgeSources {
     database: string,
   ): Promise<QueryPlanner>
   readCatalog(ask: AskShard): Promise<Catalog>
-  /** Learns how the shards number what users made. False: not all of them could be asked. */
-  readNumbers(pools: UserPools, openServer: OpenServer): Promise<boolean>
+  /** Learns how the shards number what users made, and what they do otherwise than shard 0. */
+  readNumbers(pools: UserPools, openServer: OpenServer): Promise<ShardsCompared>
 }
 
 const RETRY_MS = 5000
@@ -55,6 +57,8 @@ export class DatabaseKnowledge {
   readonly statements = new StatementRegistry()
   readonly planner: QueryPlanner
   readonly copyTarget: DatabaseAccess['copyTarget']
+  /** What shards do otherwise than shard 0, so that statements over several would not answer as one PostgreSQL. */
+  differences: readonly ShardDifference[] = []
   readonly #sources: KnowledgeSources
   readonly #searchPaths = new Map<string, readonly string[]>()
   readonly #isolations = new Map<string, string>()
@@ -221,7 +225,19 @@ export class DatabaseKnowledge {
   async #readNumbers(sharding: ShardingConfig): Promise<boolean> {
     const pools = this.#pools()
     if (sharding.shardCount === 1 || !pools) return true
-    return this.#sources.readNumbers(pools, this.#sources.openServer)
+    const compared = await this.#sources.readNumbers(pools, this.#sources.openServer)
+    this.#noteDifferences(compared.differences)
+    return compared.isComplete
+  }
+
+  #noteDifferences(differences: readonly ShardDifference[]): void {
+    const isKnown = JSON.stringify(this.differences) === JSON.stringify(differences)
+    this.differences = differences
+    if (isKnown) return
+    for (const { name, shard, value, home } of differences) {
+      const facts = { database: this.name, shard, here: value, 'on shard 0': home }
+      this.#sources.log.warn(`a shard has another ${name} than shard 0`, facts)
+    }
   }
 
   /** Shard 0 is down at the start: another knows the sharded tables too, and lets the others work until shard 0 answers. */

@@ -114,6 +114,7 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
         return known.refresh()
       },
       copyTarget: known.copyTarget,
+      shardDifferences: () => known.differences,
     }
   }
 }

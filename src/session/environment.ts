@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
+import type { ShardDifference } from '../catalog/read-habits.js'
 import type { DeadlockParty } from '../executor/deadlock-graph.js'
 import type { Pipelines } from '../executor/pipeline/pipelines.js'
 import type { QueryPlanner } from '../plan/plan.js'
@@ -106,6 +107,8 @@ export interface DatabaseAccess {
   readonly connectionRecovery: 'recover' | 'rollback_only' | 'drop'
   /** Tells that a statement changed the schema: planner and catalogue are read again, until the promise is kept. */
   schemaChanged(): void | Promise<void>
+  /** What shards do otherwise than shard 0; a session may have set some of it for itself. Absent: nothing. */
+  readonly shardDifferences?: () => readonly ShardDifference[]
   /** Where rows of a COPY go: undefined when the table is not known. */
   readonly copyTarget: (
     table: { schema?: string; name: string },

@@ -148,10 +148,27 @@ export function checkShards(core: SessionCore, shards: readonly number[], writes
   if (second !== undefined && core.transaction.isExplicit && staysOnOneShard(core)) {
     throw engineError('SESSION_SNAPSHOT_SHARDS')
   }
-  if (!writes || first === undefined || second === undefined) return
+  if (first === undefined || second === undefined) return
+  checkHabits(core)
+  if (!writes) return
   if (core.access.crossShardWrites === 'error') {
     throw engineError('SESSION_WRITES_SHARDS', { first, second })
   }
+}
+
+/** Shards that would read, order or write values each in its own way. @throws SESSION_SHARDS_DIFFER */
+function checkHabits(core: SessionCore): void {
+  const { values } = core.transaction.effective
+  const found = core.access.shardDifferences?.().find(({ name }) => !values.has(name.toLowerCase()))
+  if (!found) return
+  const { name, shard, value, home } = found
+  const hint = `SET ${name} in the session, or make it the same on all shards`
+  const isSetting = !name.includes(' ')
+  throw engineError(
+    'SESSION_SHARDS_DIFFER',
+    { name, shard, value, home },
+    isSetting ? { hint } : {},
+  )
 }
 
 /** What an open transaction allows on one more shard. @throws SESSION_ABORTED, SESSION_SNAPSHOT_SHARDS, SESSION_WRITES_SHARDS */
