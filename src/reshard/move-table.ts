@@ -24,6 +24,8 @@ export interface MoveTable {
   readonly name: string
   /** Quoted, with its schema. */
   readonly sqlName: string
+  /** Its label, and those of the partitioned tables that it is a partition of. */
+  readonly lineage: readonly string[]
   /** What is moved: all but the generated columns, in catalog order. */
   readonly columns: readonly SourceColumn[]
   /** Indexes in `columns` of the replica identity. */
@@ -79,13 +81,16 @@ function moveTable(
 ): MoveTable {
   const columns = table.columns.filter((column) => !column.isGenerated)
   const hasColumn = (name: string): boolean => table.columns.some((column) => column.name === name)
+  // A partition stands where the configuration puts the table that it is a partition of.
+  const { schema, name } = table.ancestors.at(-1) ?? table
   const stand = (map: ShardMap): Standing =>
-    standing(map, map.tableOf(table.schema, table.name, hasColumn), columns)
+    standing(map, map.tableOf(schema, name, hasColumn), columns)
   const from = stand(maps.from)
   return {
     schema: table.schema,
     name: table.name,
     sqlName: qualifiedName(table),
+    lineage: [table, ...table.ancestors].map(tableLabel),
     columns,
     identity: table.identityColumns.map((name) =>
       columns.findIndex((column) => column.name === name),
@@ -106,7 +111,10 @@ export function planMove(
   tables: readonly SourceTable[],
 ): MovePlan {
   const maps = { from: makeShardMap(source.sharding), to: makeShardMap(target.sharding) }
-  const moved = tables.map((table) => moveTable(table, source, maps))
+  // A partitioned table has no rows of its own: its partitions are moved.
+  const moved = tables
+    .filter((table) => table.kind !== 'p')
+    .map((table) => moveTable(table, source, maps))
   return {
     tables: moved,
     sourceCount: source.shards.length,

@@ -128,7 +128,7 @@ async function copyPart(reader: Reader, part: Part, seen: ReaderTransaction): Pr
         router.push(chunk)
         const drained = writers.drained()
         const pause = options.pace?.take(chunk.length)
-        return pause ? pause.then(() => drained) : drained
+        return pause === undefined ? drained : pause.then(() => drained)
       },
       options.signal ? { signal: options.signal } : {},
     )

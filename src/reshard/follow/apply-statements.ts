@@ -72,13 +72,17 @@ const settable = (table: MoveTable, columns: readonly number[]): number[] =>
     (column) => !table.identity.includes(column) && !table.columns[column]?.isIdentityAlways,
   )
 
+/** Rows are put by taking the old one away: PostgreSQL lets nobody set GENERATED ALWAYS columns of a row that stands. */
+export const isReplaced = (table: MoveTable): boolean =>
+  table.columns.some((column, i) => column.isIdentityAlways && !table.identity.includes(i))
+
 function putText(table: MoveTable, arrays: Arrays): string {
   const columns = every(table)
   const set = settable(table, columns).map((column) => {
     return `${name(table, column)} = excluded.${name(table, column)}`
   })
   const key = table.identity.map((column) => name(table, column)).join(', ')
-  const isPlain = isKeyless(table)
+  const isPlain = isKeyless(table) || isReplaced(table)
   const action = set.length === 0 ? 'DO NOTHING' : `DO UPDATE SET ${set.join(', ')}`
   return (
     `INSERT INTO ${table.sqlName} (${columns.map((column) => name(table, column)).join(', ')}) ` +
@@ -161,8 +165,9 @@ export function applyNet(
     if (group) group.push(row)
     else patches.set(mask, [row])
   }
+  const old = isReplaced(table) && !isKeyless(table) ? rowsOf('put') : []
   return [
-    ...statementsOf('delete', table, rowsOf('delete'), names),
+    ...statementsOf('delete', table, [...rowsOf('delete'), ...old], names),
     ...[...patches.values()].flatMap((rows) => statementsOf('patch', table, rows, names)),
     ...statementsOf('put', table, rowsOf('put'), names),
   ]
@@ -170,5 +175,8 @@ export function applyNet(
 
 /** The statement of one change alone. */
 export function applyOne(op: RowOp, names: StatementNames): ApplyStatement[] {
-  return statementsOf(op.kind, op.table, [op.row], names)
+  const one = (kind: RowOp['kind']): ApplyStatement[] =>
+    statementsOf(kind, op.table, [op.row], names)
+  const isReplacing = op.kind === 'put' && isReplaced(op.table) && !isKeyless(op.table)
+  return isReplacing ? [...one('delete'), ...one('put')] : one(op.kind)
 }

@@ -15,8 +15,9 @@ import {
   type Tuple,
 } from '../../replication/change.js'
 import { everyCopy, type MovePlan, type MoveTable, tableLabel } from '../move-table.js'
+import { isReplaced } from './apply-statements.js'
 import type { PlacedTuple } from './array-parameter.js'
-import { isWhole, overlay, type RowOp } from './change-batch.js'
+import { isKeyless, isWhole, overlay, type RowOp } from './change-batch.js'
 
 export interface RoutedOp {
   readonly shard: number
@@ -73,7 +74,8 @@ export class ChangeRouter {
   #update(table: MoveTable, at: Int32Array, change: RowUpdate): Routed {
     let after: PlacedTuple = { tuple: change.after, at }
     if (!change.before) {
-      return ops(this.#to(isWhole(table, after) ? 'put' : 'patch', table, after))
+      if (isWhole(table, after)) return ops(this.#to('put', table, after))
+      return this.#part(table, after, after)
     }
     const before: PlacedTuple = { tuple: change.before, at }
     // Identity FULL: the old row has every value, also those that the new one does not repeat.
@@ -81,17 +83,31 @@ export class ChangeRouter {
     // A key stored out of line is unchanged in the new row; the old key carries it.
     if (hasUnchangedKey(table, after)) after = overlay(table, keyOnly(table, before), after)
     const whole = isWhole(table, after)
-    if (table.identity.length > 0 && sameIdentity(table, before, after)) {
-      return ops(this.#to(whole ? 'put' : 'patch', table, after))
+    if (this.#staysPut(table, before, after)) {
+      return whole ? ops(this.#to('put', table, after)) : this.#part(table, after, after)
     }
     if (whole) {
       return ops([...this.#to('delete', table, before), ...this.#to('put', table, after)])
     }
+    return this.#part(table, before, after)
+  }
+
+  /** A row of which the stream lacks values. */
+  #part(table: MoveTable, before: PlacedTuple, after: PlacedTuple): Routed {
+    if (before === after && !isReplaced(table)) return ops(this.#to('patch', table, after))
     const fromShards = this.shardsOf(table, before)
     return {
       kind: 'rekey',
       rekey: { table, before, after, fromShards, toShards: this.shardsOf(table, after) },
     }
+  }
+
+  /** The same row on the same shards. */
+  #staysPut(table: MoveTable, before: PlacedTuple, after: PlacedTuple): boolean {
+    if (isKeyless(table) || !sameIdentity(table, before, after)) return false
+    const { to } = table
+    if (to.kind !== 'sharded' || table.identity.includes(to.keyIndex)) return true
+    return this.shardsOf(table, before)[0] === this.shardsOf(table, after)[0]
   }
 
   #to(kind: RowOp['kind'], table: MoveTable, row: PlacedTuple): RoutedOp[] {

@@ -22,6 +22,8 @@ export interface SourceTable {
   /** relpersistence: p, u. */
   readonly persistence: string
   readonly isPartition: boolean
+  /** The partitioned tables that it is a partition of, the nearest first. */
+  readonly ancestors: readonly { readonly schema: string; readonly name: string }[]
   /** relreplident: d, n, f, i. */
   readonly identity: string
   /** Columns of the replica identity in index order; empty when there is none. */
@@ -49,6 +51,10 @@ export interface SourceTable {
 const query = `
 SELECT c.oid::text AS oid, n.nspname AS schema, c.relname AS name, c.relkind AS kind,
        c.relpersistence AS persistence, c.relispartition::text AS partition, c.relreplident AS identity,
+       (SELECT json_agg(json_build_object('schema', an.nspname, 'name', ac.relname) ORDER BY up.place)
+          FROM pg_partition_ancestors(c.oid) WITH ORDINALITY AS up(oid, place)
+          JOIN pg_class ac ON ac.oid = up.oid JOIN pg_namespace an ON an.oid = ac.relnamespace
+         WHERE c.relispartition AND up.oid <> c.oid)::text AS ancestors,
        pg_table_size(c.oid)::text AS bytes, greatest(c.reltuples, 0)::bigint::text AS estimate,
        (SELECT json_agg(json_build_object(
                  'name', a.attname, 'type', format_type(a.atttypid, -1), 'oid', a.atttypid::int8,
@@ -118,7 +124,8 @@ export async function readSourceTables(client: HostClient): Promise<SourceTable[
     const primaryKey = (hasDeferredKey ? undefined : primary?.columns) ?? []
     const chosen = indexes.find((index) => index.replident)?.columns ?? []
     const identity = row['identity'] as string
-    const identityOf: Record<string, string[]> = { d: primaryKey, i: chosen }
+    // FULL carries the whole old row, and so the key, when there is one.
+    const identityOf: Record<string, string[]> = { d: primaryKey, i: chosen, f: primaryKey }
     return {
       schema: row['schema'] as string,
       name: row['name'] as string,
@@ -126,6 +133,7 @@ export async function readSourceTables(client: HostClient): Promise<SourceTable[
       kind: row['kind'] as string,
       persistence: row['persistence'] as string,
       isPartition: row['partition'] === 'true',
+      ancestors: list<{ schema: string; name: string }>(row['ancestors']),
       identity,
       identityColumns: identityOf[identity] ?? [],
       primaryKey,

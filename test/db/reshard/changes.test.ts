@@ -284,9 +284,7 @@ test('preflight names every problem at once and writes nothing', async () => {
     'public.orders: its replica identity does not hold the sharding key "tenant"',
     'public.orders: unique index "orders_pkey" does not hold the sharding key "tenant"',
     'public.lines: has no primary key',
-    'public.part: is a partitioned table',
     'public.quick: is unlogged',
-    'public.whole: has replica identity FULL',
     'has table public.extra, which source shard 0 has not',
     'table public.orders holds rows',
   ]) {
