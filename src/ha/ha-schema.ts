@@ -88,7 +88,7 @@ $body$;
 function rowsSql(plan: HaPlan, routes: readonly FunctionRoute[]): string {
   const groups = plan.groups.map((group) => {
     const [primary, standby] = [hostIdOf(group, 'primary'), hostIdOf(group, 'standby')]
-    return `insert into public.ha_config values (${group.id}, ${literal(nodeAddress(group.primary))}, ${literal(nodeAddress(group.standby))}, ${primary}, ${standby}, ${primary}, now(), now())
+    return `insert into public.ha_config values (${group.id}, ${literal(nodeAddress(group.primary))}, ${literal(nodeAddress(group.standby))}, ${primary}, ${standby}, ${primary}, timezone('UTC', now()), timezone('UTC', now()))
   on conflict (ha_groupid) do update set primary_ip = excluded.primary_ip, standby_ip = excluded.standby_ip, primary_hostid = excluded.primary_hostid, standby_hostid = excluded.standby_hostid;`
   })
   const hosts = nodesOf(plan).map(
