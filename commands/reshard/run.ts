@@ -5,7 +5,9 @@ import { BaseCommand } from '../../src/cli/base-command.js'
 import { configOptions } from '../../src/cli/flags.js'
 import { formatBytes, formatCount, formatDuration, renderTable } from '../../src/cli/render.js'
 import { stopFlag, switchFlags } from '../../src/cli/reshard-flags.js'
+import { toEngineError } from '../../src/errors/engine-error.js'
 import type { RunRequest } from '../../src/reshard/configured-run.js'
+import type { MoveConfig } from '../../src/reshard/configured-side.js'
 import type { RunListener, RunReport } from '../../src/reshard/reshard.js'
 
 /** Of all commands that extend this one; what they do not take is undefined. */
@@ -17,6 +19,7 @@ interface StepFlags {
   readonly yes: boolean
   readonly jobs: number
   readonly 'max-rate'?: number
+  readonly html?: string
   readonly 'max-wal-kept'?: string
   readonly 'wal-action'?: string
   readonly 'max-source-latency'?: string
@@ -82,6 +85,18 @@ export abstract class MoveCommand extends BaseCommand {
     } finally {
       board.close()
       interrupt.dispose()
+      if (flags.html !== undefined) await this.#report(flags.html, config, flags)
+    }
+  }
+
+  /** Also of a run that failed; never hides why it did. */
+  async #report(path: string, config: MoveConfig, flags: StepFlags): Promise<void> {
+    const { sideOf } = await import('../../src/reshard/configured-side.js')
+    const { writeReport } = await import('../../src/reshard/report/write-report.js')
+    try {
+      await writeReport(path, sideOf(config, flags.from), sideOf(config, flags.to))
+    } catch (error) {
+      this.warn(toEngineError(error).message)
     }
   }
 

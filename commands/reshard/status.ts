@@ -2,13 +2,13 @@
 import { BaseCommand } from '../../src/cli/base-command.js'
 import { configOptions } from '../../src/cli/flags.js'
 import { formatBytes, renderTable } from '../../src/cli/render.js'
-import { moveFlags } from '../../src/cli/reshard-flags.js'
+import { htmlFlag, moveFlags } from '../../src/cli/reshard-flags.js'
 import type { StatusReport } from '../../src/reshard/run-status.js'
 
 export default class ReshardStatus extends BaseCommand {
   static override summary = 'Show where the latest move between two databases stands.'
   static override examples = ['<%= config.bin %> reshard status --from shop --to shop_new --json']
-  static override flags = moveFlags
+  static override flags = { ...moveFlags, html: htmlFlag }
 
   async run(): Promise<StatusReport> {
     const { flags } = await this.parse(ReshardStatus)
@@ -16,7 +16,12 @@ export default class ReshardStatus extends BaseCommand {
     const { sideOf } = await import('../../src/reshard/configured-side.js')
     const { runStatus } = await import('../../src/reshard/run-status.js')
     const config = loadConfig(configOptions(flags))
-    const status = await runStatus(sideOf(config, flags.from), sideOf(config, flags.to))
+    const [from, to] = [sideOf(config, flags.from), sideOf(config, flags.to)]
+    const status = await runStatus(from, to)
+    if (flags.html !== undefined) {
+      const { writeReport } = await import('../../src/reshard/report/write-report.js')
+      await writeReport(flags.html, from, to)
+    }
     this.log(`run ${status.run}: ${status.state}`)
     if (status.error !== null) this.log(`error: ${status.error}`)
     const rows = status.tables.map((table) => [

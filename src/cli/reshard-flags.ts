@@ -18,6 +18,11 @@ export const moveFlags = {
   }),
 } as const
 
+export const htmlFlag = Flags.string({
+  description: 'write a report there: tables, rates, lag and the pause, as one page',
+  helpValue: 'FILE',
+})
+
 /** Flags of the commands that do steps of a move. */
 export const stepFlags = {
   ...moveFlags,
@@ -65,6 +70,7 @@ export const stepFlags = {
 /** Flags of the commands that may come to verify and cutover. */
 export const switchFlags = {
   ...stepFlags,
+  html: htmlFlag,
   proxy: Flags.string({
     description:
       'console of a running proxy, may be given again; default: as the configuration says. Those that have registered are found by themselves',

@@ -119,6 +119,12 @@ export const reshardErrors = {
     hint: 'the source serves as before, {rest}; see why the targets did not keep up, then pgshard reshard cleanup --drop-target and run again, with more room in --max-wal-kept or with --wal-action pause',
     exit: 6,
   },
+  RESHARD_REPORT_FILE: {
+    sqlstate: '58030',
+    message: 'could not write the report to "{path}": {reason}',
+    hint: 'name a file in a directory that may be written: pgshard reshard status --html FILE writes it again',
+    exit: 2,
+  },
   RESHARD_SETTING: {
     sqlstate: '22023',
     message: 'setting "{name}" cannot be "{value}"',

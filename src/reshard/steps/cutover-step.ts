@@ -40,7 +40,7 @@ export async function cutoverStep(context: RunContext): Promise<void> {
     point: (name) => context.point(`cutover:${name}`),
   })
   context.cutover = report
-  await journal.note({ write_pause_ms: report.writePauseMs })
+  await journal.note({ write_pause_ms: report.writePauseMs, cutover_steps: report.steps })
   context.say(`switched; writes were paused for ${report.writePauseMs} ms`)
 }
 

@@ -137,7 +137,7 @@ test('with wal_action pause it waits, and limits are changed while it runs', asy
   await expect(changeSetting(target, status.run, 'max_rate', 'much')).rejects.toMatchObject({
     code: 'RESHARD_SETTING',
   })
-  await waitFor(() => said.some((text) => text.startsWith('following')), 20_000)
+  await waitFor(() => said.some((text) => text.startsWith('following')), { deadlineMs: 20_000 })
   const locks = await Promise.all(target.shards.map(connect))
   for (const lock of locks) await lock.query('BEGIN; LOCK TABLE big')
   await on(
