@@ -31,6 +31,7 @@ import { compileSeveralReads } from './several-route.js'
 import type { RoutingWorld } from './world.js'
 import { conflictRefusal } from './write-conflict.js'
 import { compileReferenceWrite, compileWrite } from './write-route.js'
+import { compileMergeWrite } from './writes/merge-route.js'
 import { isItself } from './writes/move-route.js'
 import { compileSelectInsert } from './writes/select-insert.js'
 
@@ -97,7 +98,7 @@ function addTarget(
   places: Places,
   world: RoutingWorld,
 ): Plan | undefined {
-  if (level.kind === 'merge') return unsupported('MERGE', pinAdvice)
+  if (level.kind === 'merge' && level.parent) return unsupported('MERGE in WITH', pinAdvice)
   if (target.place.kind === 'reference') {
     parts.referenceTarget ??= target
     return undefined
@@ -276,6 +277,12 @@ export function compileQuery(
   if (readsShardedView(places)) {
     const gather = compileGather(statement, places, role, world, 'a view over sharded tables')
     return (run) => planOrRefuse(() => gather(run))
+  }
+  if (root.kind === 'merge' && places.get(root)?.[0]?.place.kind !== 'reference') {
+    const write = compileMergeWrite(statement, root, places, world, (level, target) =>
+      constraintRefusal(level, target, world),
+    )
+    return (run) => planOrRefuse(() => write(run))
   }
   const parts = collect(statement, places, world)
   if ('how' in parts) return () => parts

@@ -26,7 +26,7 @@ const refusal =
   () =>
     plan
 
-/** UPDATE, DELETE and MERGE of rows on several shards. */
+/** UPDATE and DELETE of rows on several shards. */
 function compileScattered(
   statement: Statement,
   root: Level,
@@ -61,6 +61,7 @@ function unsteadyColumn(level: Level, target: Resolved): string | undefined {
       .map((one) => columnNamed(target.relation, one.column))
       .find((column) => column && isDrawnDefault(column))?.name
   }
+  if (level.kind === 'merge') return unsteadyMerge(level, target)
   if (level.kind !== 'insert' || level.insert?.rows) return undefined
   const named = level.insert?.columns
   return columns.find(
@@ -68,6 +69,19 @@ function unsteadyColumn(level: Level, target: Resolved): string | undefined {
       named !== undefined &&
       !named.includes(column.name) &&
       (isDrawnDefault(column) || isClockDefault(column) !== undefined),
+  )?.name
+}
+
+/** Columns that a MERGE leaves to their defaults. */
+function unsteadyMerge({ merge }: Level, target: Resolved): string | undefined {
+  const inserted = merge?.actions.filter((action) => action.command === 'insert') ?? []
+  return target.relation?.columns.find(
+    (column) =>
+      (isDrawnDefault(column) || isClockDefault(column) !== undefined) &&
+      inserted.some(
+        ({ columns, values }) =>
+          !values || (columns !== undefined && !columns.includes(column.name)),
+      ),
   )?.name
 }
 
@@ -83,7 +97,6 @@ export function compileReferenceWrite(
   const refused = (what: string) =>
     refusal(refuse(engineError('ROUTE_REFERENCE_UNSTEADY', { table, what })))
   if (root.relations[0] !== target.use) return refused('a data-changing WITH')
-  if (root.kind === 'merge') return refused('MERGE')
   const rows = compileSplitInsert(statement, root, target, places, world)
   const volatile = unsteadyBuiltin(statement)
   if (volatile !== undefined) return refused(`function ${volatile}()`)
@@ -114,7 +127,7 @@ export function compileWrite(
   places: Places,
   world: RoutingWorld,
 ): WriteRoute | undefined {
-  const kinds = ['insert', 'update', 'delete', 'merge']
+  const kinds = ['insert', 'update', 'delete']
   if (!kinds.includes(root.kind) || statement.kind !== root.kind) return undefined
   const target = places.get(root)?.[0]
   if (!target?.use.isTarget) return undefined

@@ -7,6 +7,7 @@ import { columnNamed } from './key-column.js'
 import { compilePin, keyClass } from './pins.js'
 import type { Places, Resolved } from './resolve.js'
 import type { RoutingWorld } from './world.js'
+import { isClockDefault } from './write-defaults.js'
 import { scatterTo, type WriteRoute } from './write-text-for-all.js'
 import { type Anchor, notTogether, sameRule } from './write-together.js'
 import { compileSelectInsert } from './writes/select-insert.js'
@@ -40,6 +41,13 @@ function selectedKey(root: Level, target: Sharded, places: Places): Anchor | und
   return stored ? { key: bound, table: from.place.table } : undefined
 }
 
+/** A column that is left out has the time as its default, which is to be one on all shards. */
+const leavesClock = ({ insert }: Level, { relation }: Sharded): boolean =>
+  (relation?.columns ?? []).some(
+    (column) =>
+      insert?.columns?.includes(column.name) !== true && isClockDefault(column) !== undefined,
+  )
+
 export function compileSelectedInsert(
   statement: Statement,
   root: Level,
@@ -53,7 +61,7 @@ export function compileSelectedInsert(
     anchor && source
       ? (source.notPlain ?? notTogether(statement, root, anchor, places, world))
       : 'a sharding key that is not the key of the rows selected'
-  if (!anchor || reason !== undefined) {
+  if (!anchor || reason !== undefined || leavesClock(root, target)) {
     return compileSelectInsert(statement, root, target, places, world)
   }
   const shardsOf = compilePin(

@@ -1,4 +1,5 @@
 /** INSERT, UPDATE, DELETE and MERGE as query levels. */
+import { readMergeFacts } from './merge-facts.js'
 import type { DeleteStmt, InsertStmt, MergeStmt, Node, SelectStmt, UpdateStmt } from './parse.js'
 import { readColumn, readValue } from './predicate.js'
 import {
@@ -118,7 +119,7 @@ function readDelete(statement: DeleteStmt, parent: Level | undefined, scope: Sco
   return level
 }
 
-/** A MERGE's conditions narrow nothing yet: NOT MATCHED rows do not meet them. */
+/** A MERGE's conditions narrow nothing, because NOT MATCHED rows do not meet them; which columns it joins by is told. */
 function readMerge(merge: MergeStmt, parent: Level | undefined, scope: Scope): Level {
   const level = newLevel('merge', parent)
   const inner = readWith(merge.withClause, level, scope)
@@ -126,6 +127,10 @@ function readMerge(merge: MergeStmt, parent: Level | undefined, scope: Scope): L
   if (merge.sourceRelation) readFromItem(merge.sourceRelation, level, inner)
   const { joinCondition, mergeWhenClauses, returningClause } = merge
   if (returningClause) level.returns = true
+  level.merge = readMergeFacts(merge, inner.slots)
+  for (const { left, right } of level.merge.joins) {
+    level.conjuncts.push({ predicate: { op: 'same', left, right } })
+  }
   addSubqueries(level, { parts: [joinCondition, mergeWhenClauses, returningClause] }, inner)
   return level
 }

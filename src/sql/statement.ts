@@ -4,6 +4,7 @@
  */
 import type { Effects, StatementKind } from '../plan/effects.js'
 import type { DdlFacts } from './describe-ddl.js'
+import type { MergeFacts } from './merge.js'
 import type { SelectFacts } from './select.js'
 import type { ColumnUse, Value } from './value.js'
 
@@ -97,6 +98,7 @@ export interface Level {
     /** It is given this column's value. */
     readonly from?: ColumnUse
   }[]
+  merge?: MergeFacts
   /** RETURNING stands in it. */
   returns?: boolean
 }

@@ -46,7 +46,7 @@ const sharding = `${names
   .join('\n')}\n[[omnisharded_tables]]\ndatabase = "app"\ntables = ["rule"]\n`
 
 const shown: Record<string, string> = {
-  acct: 'select tenant, id, name, f, r, d, b, m::text, s, j, made > '2025-01-01', n, total, seq is not null from acct',
+  acct: 'select tenant, id, name, f, r, d, b, m::text, s, j, made > to_timestamp(1735689600), n, total, seq is not null from acct',
 }
 
 const sorted = (answer: Answer): string[] => asMultiset(answer.rows)
