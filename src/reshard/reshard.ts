@@ -3,6 +3,7 @@
  * Nothing is dropped when a run ends before its time: it is taken up again, or cleaned up.
  */
 import { engineError, toEngineError } from '../errors/engine-error.js'
+import { noSwitch } from './cutover/switch-config.js'
 import { Journal } from './journal/journal.js'
 import { preflight, refuseProblems } from './preflight/preflight.js'
 import { findRun } from './run-status.js'
@@ -22,7 +23,7 @@ export async function runReshard(options: RunOptions): Promise<RunReport> {
   const { source, target } = options
   const found = await findRun(source, target)
   const earlier = found?.record
-  if (earlier && !(ended.includes(earlier.state) && !found.isSwitched)) {
+  if (earlier && !ended.includes(earlier.state)) {
     throw engineError('RESHARD_RUN_OPEN', {
       run: earlier.run,
       state: earlier.state,
@@ -51,10 +52,12 @@ export async function resumeReshard(options: RunOptions): Promise<RunReport> {
   }
   const { record, source, target } = found
   const journal = await Journal.continue(record, target, options.clock)
+  // A file that was exchanged before the death must not be exchanged back.
+  const now = found.isSwitched ? { config: noSwitch } : {}
   let context: RunContext
   try {
     const facts = await readFacts(record, source, target)
-    context = new RunContext({ ...options, source, target }, journal, facts)
+    context = new RunContext({ ...options, ...now, source, target }, journal, facts)
   } catch (error) {
     await journal.close()
     await options.gate.close()
