@@ -1,6 +1,7 @@
 /** Takes away what a run left behind, however it ended. Idempotent; what is not ours is never touched. */
 import type { Clock } from '../base/clock.js'
 import { engineError } from '../errors/engine-error.js'
+import { dropWayBack } from './cutover/drop-way-back.js'
 import { liftFence } from './cutover/fence.js'
 import { Journal, type JournalObject } from './journal/journal.js'
 import { dropSourceObjects } from './journal/run-objects.js'
@@ -42,6 +43,7 @@ export async function cleanupRun(options: CleanupOptions): Promise<CleanupReport
   }
   try {
     await dropSourceObjects(record.objects, source, clock, gone)
+    await dropWayBack(record.objects, { source, target }, clock, gone)
     const isDone = isSwitched || record.state === 'cut_over'
     const context = { options, source, target, isDone, gone }
     const kept = [
@@ -68,10 +70,10 @@ async function cleanFences(
   objects: readonly JournalObject[],
   cleaning: Cleaning,
 ): Promise<string[]> {
-  const { options, source, isDone, gone } = cleaning
+  const { options, source, target, isDone, gone } = cleaning
   const kept: string[] = []
   for (const object of objects.filter(({ kind }) => kind === 'fence')) {
-    const shard = source.shards[object.shard]
+    const shard = (object.side === 'source' ? source : target).shards[object.shard]
     if (isDone && !options.liftFence) {
       kept.push(`${label(object)}: it keeps direct writers off the old side (--lift-fence)`)
       continue

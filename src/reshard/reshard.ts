@@ -4,6 +4,7 @@
  */
 import { engineError, toEngineError } from '../errors/engine-error.js'
 import { noSwitch } from './cutover/switch-config.js'
+import type { TableShapes } from './follow/table-shapes.js'
 import { Journal } from './journal/journal.js'
 import { preflight, refuseProblems } from './preflight/preflight.js'
 import { findRun } from './run-status.js'
@@ -40,7 +41,9 @@ export async function runReshard(options: RunOptions): Promise<RunReport> {
   }
   const journal = await Journal.begin(source, target, options.clock)
   return walk(new RunContext(options, journal, facts), steps, async () => {
-    await journal.note(factsToKeep(facts, source, target))
+    const kept = await factsToKeep(facts, source, target)
+    await journal.note({ ...kept })
+    return kept.begin.shapes
   })
 }
 
@@ -87,12 +90,12 @@ function stepsFrom(name: string | null, stopAfter: RunOptions['stopAfter']): rea
 async function walk(
   context: RunContext,
   todo: readonly Step[],
-  begin?: () => Promise<void>,
+  begin?: () => Promise<readonly TableShapes[]>,
 ): Promise<RunReport> {
   const { journal, options } = context
   const guard = new RunGuard(context)
   try {
-    await begin?.()
+    context.watchTables((await begin?.()) ?? context.found.shapes ?? [])
     for (const [i, step] of todo.entries()) {
       context.checkSignal()
       await journal.enter(step.name, step.state)
@@ -109,6 +112,7 @@ async function walk(
     throw error
   } finally {
     await guard.patiently(context.stopFollowers())
+    await guard.patiently(context.stopWatching())
     await guard.stop()
     await options.gate.close()
     await guard.patiently(journal.close())

@@ -99,7 +99,7 @@ function stepAfterCutover(record: JournalRecord, from: string, cleanup: string):
   const isFencedOnly = record.objects.every(({ kind }) => kind === 'fence')
   return isFencedOnly
     ? `none: ${served}; when the old ones may be written again: ${cleanup} --lift-fence`
-    : cleanup
+    : `to go back: pgshard reshard rollback --from ${from} --to ${record.target}; to keep the new side for good: ${cleanup}`
 }
 
 function copyEta(record: JournalRecord): number | null {

@@ -81,7 +81,10 @@ async function switchOver(
   passed.catch(() => undefined)
   await timer.run('fencing the old tables', () => fence(options, prepared, token, deadlineMs))
   await options.point?.('fenced')
-  await timer.run('applying the last changes', () => within(passed, left(), options))
+  await timer.run('applying the last changes', async () => {
+    // A table that was made or changed up to the fence would be left behind.
+    await Promise.all([within(passed, left(), options), options.checkSource?.()])
+  })
   await options.point?.('caught-up')
   const { lateSchema } = options
   if (lateSchema) {

@@ -70,8 +70,8 @@ async function prepareSide(
       isFresh ||= before === undefined
       await adminQuery(client, makeSql(side.roles ?? []))
       name ??= (await readEpoch(client))?.side
-      // The target waits for its turn; an active source stays what it is.
-      const state = isActive ? '' : ', active = false, fenced = false, truth_side = NULL'
+      // The target waits for its turn; one that was left before says so until it has taken over.
+      const state = isActive ? '' : ', active = false'
       await adminQuery(
         client,
         `UPDATE pgshard.topology SET side = ${quoteLiteral(name ?? '')}, move = ${quoteLiteral(run)},

@@ -1,0 +1,199 @@
+/** Cutover and rollback by the whole program: several proxies, one that sleeps through it, a tool that dies in the middle. */
+import { describe, expect, test } from 'vitest'
+import {
+  connectThrough,
+  consoleUrl,
+  makeShop,
+  move,
+  rowsOf,
+  type Shop,
+  startWriters,
+} from '../../support/live-shop.js'
+import { type CliResult, runCli, startCli } from '../../support/run-cli.js'
+import { bySize, testSize } from '../../support/test-size.js'
+import { usePostgres } from '../../support/use-postgres.js'
+import { waitFor } from '../../support/wait-for.js'
+
+const postgres = usePostgres({
+  version: 15,
+  settings: { max_wal_senders: '80', max_replication_slots: '80', max_connections: '300' },
+})
+
+async function startServe(shop: Shop) {
+  const program = startCli(['serve', '--config', shop.config, '--users', shop.users])
+  const [, port] = await program.waitForOutput(/listening on 127\.0\.0\.1:(\d+)/)
+  return { program, port: Number(port) }
+}
+
+const reshard = (
+  shop: Shop,
+  verb: string,
+  port: number,
+  more: readonly string[] = [],
+  env: Record<string, string> = {},
+): Promise<CliResult> =>
+  runCli(
+    [
+      ...['reshard', verb, '--config', shop.config, ...move, '--yes', '--json'],
+      ...['--proxy', consoleUrl(port), '--budget-ms', '20000', ...more],
+    ],
+    { timeoutMs: 150_000, env },
+  )
+
+const outputOf = ({ stdout, stderr }: CliResult): string => `${stdout}\n${stderr}`
+
+/** What stands on the shards is what writers were told. */
+async function expectLedger(
+  databases: readonly string[],
+  ...ledgers: readonly ReadonlyMap<string, number>[]
+): Promise<void> {
+  const rows = await rowsOf(postgres(), databases)
+  const told = new Map(ledgers.flatMap((one) => [...one]))
+  for (const [key, n] of told) expect(rows.get(key), key).toBe(n)
+  expect(rows.size).toBe(told.size)
+}
+
+const slotsLeft = (): Promise<unknown[]> =>
+  postgres().query(`SELECT slot_name FROM pg_replication_slots WHERE slot_name LIKE 'pgshard_%'`)
+
+test('O1, O3: there and back under writers: no write fails, the old side has all of them', async () => {
+  const shop = await makeShop(postgres(), 2, 3)
+  const { program, port } = await startServe(shop)
+  const writers = startWriters(postgres(), port, bySize(8, 50))
+  await waitFor(() => writers.model.size > 50)
+  const there = await reshard(shop, 'run', port)
+  expect(there.code, outputOf(there)).toBe(0)
+  expect(JSON.parse(there.stdout)).toMatchObject({ cutover: { epoch: 1, wayBack: true } })
+  const atSwitch = writers.model.size
+  await waitFor(() => writers.model.size > atSwitch + 50)
+  const back = await reshard(shop, 'rollback', port)
+  expect(back.code, outputOf(back)).toBe(0)
+  const report = JSON.parse(back.stdout)
+  expect(report).toMatchObject({ verify: { same: true }, cutover: { epoch: 2 } })
+  expect(report.changesApplied).toBeGreaterThan(0)
+  const atReturn = writers.model.size
+  await waitFor(() => writers.model.size > atReturn + 50)
+  await writers.stop()
+  expect(writers.errors).toEqual([])
+  await expectLedger(shop.from, writers.model)
+  expect(await slotsLeft()).toEqual([])
+  // The side that was left takes no more.
+  const left = await postgres().connect(0, shop.to[0])
+  const refused = left.query('INSERT INTO acct VALUES (1, -1)')
+  await expect(refused).rejects.toMatchObject({ code: '25006' })
+  await left.end()
+  const status = await runCli(['reshard', 'status', '--config', shop.config, ...move, '--json'])
+  expect(JSON.parse(status.stdout)).toMatchObject({ state: 'rolled_back' })
+  await program.stop()
+}, 240_000)
+
+test('O3: a proxy that sleeps through the cutover loses no write, one that lives must be reached', async () => {
+  const shop = await makeShop(postgres(), 2, 3)
+  const awake = await startServe(shop)
+  const asleep = await startServe(shop)
+  const setup = await runCli(['setup', '--config', shop.config, '--database', 'shop'])
+  expect(setup.code, outputOf(setup)).toBe(0)
+  const writers = startWriters(postgres(), awake.port, 4)
+  const sleepers = startWriters(postgres(), asleep.port, 4, 50)
+  const registered = async (): Promise<number> => {
+    const client = await postgres().connect(0, shop.from[0])
+    const { rows } = await client.query(
+      `SELECT count(*)::int AS n FROM pgshard.proxy WHERE database = 'shop' AND heartbeat_at > now() - interval '10 s'`,
+    )
+    await client.end()
+    return rows[0].n
+  }
+  await waitFor(async () => (await registered()) === 2, { deadlineMs: 60_000, intervalMs: 200 })
+  await waitFor(() => sleepers.model.size > 20)
+  // Stopped, but heard of a moment ago: nobody may go on without it.
+  asleep.program.signal('SIGSTOP')
+  const early = await reshard(shop, 'run', awake.port)
+  const isRefused = early.code === 4
+  if (isRefused) expect(outputOf(early)).toContain('RESHARD_PROXY_UNREACHED')
+  await waitFor(async () => (await registered()) === 1, { deadlineMs: 60_000, intervalMs: 200 })
+  const run = isRefused ? await reshard(shop, 'resume', awake.port) : early
+  expect(run.code, outputOf(run)).toBe(0)
+  asleep.program.signal('SIGCONT')
+  const atWaking = sleepers.model.size
+  await waitFor(() => sleepers.model.size > atWaking + 20 || sleepers.errors.length > 0, {
+    deadlineMs: 60_000,
+  })
+  await Promise.all([writers.stop(), sleepers.stop()])
+  expect(writers.errors).toEqual([])
+  expect(sleepers.errors).toEqual([])
+  await expectLedger(shop.to, writers.model, sleepers.model)
+  const console = await runCli(['reshard', 'status', '--config', shop.config, ...move, '--json'])
+  expect(JSON.parse(console.stdout)).toMatchObject({ state: 'cut_over' })
+  await Promise.all([awake.program.stop(), asleep.program.stop()])
+}, 240_000)
+
+describe.runIf(testSize === 'full')('the tool dies', () => {
+  test.each(['paused', 'fenced', 'caught-up', 'decided', 'resumed'])(
+    'O1: at cutover:%s; resume goes on, every write is there',
+    async (point) => {
+      const shop = await makeShop(postgres(), 2, 3)
+      const { program, port } = await startServe(shop)
+      const writers = startWriters(postgres(), port, 4)
+      await waitFor(() => writers.model.size > 50)
+      const fault = { NODE_ENV: 'test', PGSHARD_FAULT: `cutover:${point}` }
+      const died = await reshard(shop, 'run', port, [], fault)
+      expect(died.signal, outputOf(died)).toBe('SIGKILL')
+      const resumed = await reshard(shop, 'resume', port)
+      expect(resumed.code, outputOf(resumed)).toBe(0)
+      const atSwitch = writers.model.size
+      await waitFor(() => writers.model.size > atSwitch + 50)
+      await writers.stop()
+      expect(writers.errors).toEqual([])
+      await expectLedger(shop.to, writers.model)
+      await program.stop()
+    },
+    240_000,
+  )
+
+  test.each(['fenced', 'decided'])(
+    'O1: at rollback:%s; rollback goes on, every write is there',
+    async (point) => {
+      const shop = await makeShop(postgres(), 2, 3)
+      const { program, port } = await startServe(shop)
+      const writers = startWriters(postgres(), port, 4)
+      await waitFor(() => writers.model.size > 50)
+      const there = await reshard(shop, 'run', port)
+      expect(there.code, outputOf(there)).toBe(0)
+      const fault = { NODE_ENV: 'test', PGSHARD_FAULT: `rollback:${point}` }
+      const died = await reshard(shop, 'rollback', port, [], fault)
+      expect(died.signal, outputOf(died)).toBe('SIGKILL')
+      const back = await reshard(shop, 'rollback', port)
+      expect(back.code, outputOf(back)).toBe(0)
+      const atReturn = writers.model.size
+      await waitFor(() => writers.model.size > atReturn + 50)
+      await writers.stop()
+      expect(writers.errors).toEqual([])
+      await expectLedger(shop.from, writers.model)
+      await program.stop()
+    },
+    240_000,
+  )
+
+  test('O3: over budget the old side goes on, and the move can be switched later', async () => {
+    const shop = await makeShop(postgres(), 2, 3)
+    const { program, port } = await startServe(shop)
+    const writers = startWriters(postgres(), port, 4)
+    await waitFor(() => writers.model.size > 50)
+    const client = await connectThrough(postgres(), port)
+    await client.query('BEGIN')
+    await client.query('INSERT INTO acct VALUES (90000, 1)')
+    const late = await reshard(shop, 'run', port, ['--budget-ms', '300'])
+    expect(late.code, outputOf(late)).toBe(6)
+    expect(outputOf(late)).toContain('RESHARD_PAUSE')
+    const before = writers.model.size
+    await waitFor(() => writers.model.size > before + 50)
+    await client.query('ROLLBACK')
+    await client.end()
+    const resumed = await reshard(shop, 'resume', port)
+    expect(resumed.code, outputOf(resumed)).toBe(0)
+    await writers.stop()
+    expect(writers.errors).toEqual([])
+    await expectLedger(shop.to, writers.model)
+    await program.stop()
+  }, 240_000)
+})
