@@ -4,6 +4,7 @@
  */
 import type { Socket } from 'node:net'
 import { systemClock, type Timer } from '../base/clock.js'
+import { DirectWriter } from './direct-write.js'
 import { isShared, noteHeld, type ReadBuffer } from './read-buffer.js'
 import type { TlsFacts } from './tls-facts.js'
 
@@ -15,10 +16,12 @@ export interface ByteSocket {
   /** Once, when the socket is gone, whoever ended it; with the error when there was one. */
   onClose: (error?: Error) => void
   /**
-   * Queues bytes; they may be a chunk just borrowed from another socket. False: wait for `onDrain` (the bytes are queued all the same).
-   * Does nothing on a socket that has ended.
+   * Queues bytes, all or those at [start, end); they may be a chunk just borrowed from another socket. False: wait for
+   * `onDrain` (the bytes are queued all the same). Does nothing on a socket that has ended.
    */
-  write(buffer: Buffer): boolean
+  write(buffer: Buffer, start?: number, end?: number): boolean
+  /** The same for memory of the caller's, which he uses again as soon as the call returns. */
+  writeCopied(buffer: Buffer, start: number, end: number): boolean
   /** `write` has returned false, and `onDrain` is still to come. */
   readonly isFull: boolean
   /** Bytes queued that the kernel has not taken. */
@@ -66,6 +69,9 @@ export class NodeByteSocket implements ByteSocket {
   #ended = false
   #closed = false
   #wantsDrain = false
+  #direct: DirectWriter | undefined
+  /** The stream may hold bytes back. */
+  #isQueued = false
   #error: Error | undefined
   #linger: Timer | undefined
   /** What Node read although paused: its streams can start a read a tick after they were stopped. */
@@ -106,6 +112,7 @@ export class NodeByteSocket implements ByteSocket {
   /** Binds the Node socket, connected and paused. Called once. */
   attach(socket: Socket): void {
     this.#socket = socket
+    this.#direct = this.tls ? undefined : DirectWriter.of(socket)
     // A TCP peer that has gone already has no address any more; it must not pass for a local one.
     const isTcp = socket.localAddress !== undefined
     this.#remoteAddress = socket.remoteAddress ?? (isTcp ? GONE_ADDRESS : LOCAL_ADDRESS)
@@ -139,6 +146,7 @@ export class NodeByteSocket implements ByteSocket {
     socket.off('end', this.#onEndEvent)
     socket.allowHalfOpen = false
     this.#socket = undefined
+    this.#direct = undefined
     this.#ended = true
     this.#closed = true
     return socket
@@ -155,7 +163,10 @@ export class NodeByteSocket implements ByteSocket {
   }
 
   get writableLength(): number {
-    return this.#socket?.writableLength ?? 0
+    if (!this.#isQueued) return 0
+    const queued = this.#socket?.writableLength ?? 0
+    this.#isQueued = queued > 0
+    return queued
   }
 
   get isFull(): boolean {
@@ -174,13 +185,33 @@ export class NodeByteSocket implements ByteSocket {
     return this.tls !== undefined
   }
 
-  write(buffer: Buffer): boolean {
+  write(buffer: Buffer, start = 0, end = buffer.length): boolean {
+    const from = this.#writeNow(buffer, start, end)
+    if (from === end) return true
+    const rest = from === 0 && end === buffer.length ? buffer : buffer.subarray(from, end)
+    return this.#writeLater(isShared(buffer) ? Buffer.from(rest) : rest, buffer)
+  }
+
+  writeCopied(buffer: Buffer, start: number, end: number): boolean {
+    const from = this.#writeNow(buffer, start, end)
+    return from === end || this.#writeLater(Buffer.from(buffer.subarray(from, end)))
+  }
+
+  /** Where what must go through the stream begins. */
+  #writeNow(buffer: Buffer, start: number, end: number): number {
+    if (this.#ended) return end
+    if (!this.#direct) return start
+    if (this.writableLength > 0) return start
+    return start === end ? end : start + this.#direct.write(buffer, start, end)
+  }
+
+  #writeLater(bytes: Buffer, lent?: Buffer): boolean {
     const socket = this.#socket
-    if (this.#ended || !socket || socket.destroyed || buffer.length === 0) return true
-    const below = socket.write(isShared(buffer) ? Buffer.from(buffer) : buffer)
-    const queued = socket.writableLength
-    if (queued === 0) return true
-    noteHeld(buffer)
+    if (!socket || socket.destroyed || bytes.length === 0) return true
+    const below = socket.write(bytes)
+    if (socket.writableLength === 0) return true
+    this.#isQueued = true
+    if (lent) noteHeld(lent)
     if (below) return true
     this.#wantsDrain = true
     return false
@@ -242,7 +273,9 @@ export class NodeByteSocket implements ByteSocket {
   }
 
   readonly #onEndEvent = (): void => {
-    if (!this.#isHeldOpen) this.#socket?.end()
+    if (this.#isHeldOpen) return
+    this.#direct = undefined
+    this.#socket?.end()
   }
 
   readonly #onDrainEvent = (): void => {

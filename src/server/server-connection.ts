@@ -136,6 +136,14 @@ export class ServerConnection {
     return types.length === 0 ? types : typesOnShard(types, this.#scanner.numbers?.current)
   }
 
+  /** The same for [0, end) of memory of the caller's, which he uses again as soon as the call returns. */
+  writeCopied(bytes: Buffer, end: number, syncs: number): boolean {
+    this.outstanding += syncs
+    this.traffic.queries += syncs
+    this.traffic.sent += end
+    return this.socket.writeCopied(bytes, 0, end)
+  }
+
   /** Whether it holds the statement; one that waits to be closed is kept instead. */
   hasPrepared(statement: SharedStatement): boolean {
     if (this.prepared.has(statement)) return true

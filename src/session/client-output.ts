@@ -2,9 +2,12 @@
  * Bytes to one client, joined into one write a tick. A run of borrowed server bytes that nothing of ours interrupts
  * is written without a copy.
  */
+import { copyBytes } from '../base/copy-bytes.js'
 import { type ByteSocket, WRITE_HIGH_WATER_BYTES } from '../net/byte-socket.js'
 
 const SPARE_BYTES = 65_536
+/** Memory of ours that stays for the next answer. */
+const KEPT_BYTES = 512
 const nothing = Buffer.alloc(0)
 
 export class ClientOutput {
@@ -57,15 +60,18 @@ export class ClientOutput {
       if (!range) return !this.#socket.isFull
       this.#range = undefined
       this.bytesSent += this.#to - this.#from
-      return this.#socket.write(range.subarray(this.#from, this.#to))
+      return this.#socket.write(range, this.#from, this.#to)
     }
     this.#spill()
     this.bytesSent += this.#ownUsed
-    const bytes = this.#own.subarray(0, this.#ownUsed)
-    // the socket may keep what it is given, so the memory is not used again
-    this.#own = nothing
+    const used = this.#ownUsed
     this.#ownUsed = 0
-    return this.#socket.write(bytes)
+    const isSmall = this.#own.length <= KEPT_BYTES
+    if (isSmall) return this.#socket.writeCopied(this.#own, 0, used)
+    // the socket may keep what it is given, so the memory is not used again
+    const bytes = this.#own
+    this.#own = nothing
+    return this.#socket.write(bytes, 0, used)
   }
 
   #spill(): void {
@@ -84,7 +90,6 @@ export class ClientOutput {
       this.#own.copy(bigger, 0, 0, this.#ownUsed)
       this.#own = bigger
     }
-    bytes.copy(this.#own, this.#ownUsed, start, end)
-    this.#ownUsed = needed
+    this.#ownUsed = copyBytes(bytes, start, end, this.#own, this.#ownUsed)
   }
 }

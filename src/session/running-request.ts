@@ -11,13 +11,24 @@ import type { Transaction } from './state/transaction.js'
 export interface RunningRequest {
   readonly protocol: 'simple' | 'extended'
   /** Statements in the order in which their CommandComplete will come. */
-  readonly statements: CompletedStatement[]
+  statements: CompletedStatement[]
   at: number
   failed: boolean
   /** Flushed, and its Sync has not come: an error is not followed by ReadyForQuery yet. */
   awaitsSync: boolean
-  readonly startedMs: number
+  startedMs: number
+  /** Called once the client has heard its end. */
+  whenEnded?: () => void
 }
+
+export const newSharedRequest = (): RunningRequest => ({
+  protocol: 'simple',
+  statements: [],
+  at: 0,
+  failed: false,
+  awaitsSync: false,
+  startedMs: 0,
+})
 
 /** Statements of one request that run one after the other, each in its own way. */
 export interface RequestScript {

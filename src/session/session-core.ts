@@ -15,7 +15,14 @@ import type { ClientFigures, DatabaseAccess, SessionEnvironment } from './enviro
 import type { Listening } from './listen/listening.js'
 import { inOwnWords } from './own-words.js'
 import { PipelinedRequests } from './requests/pipelined.js'
-import type { CoreParts, RequestScript, RunningRequest, SessionHooks } from './running-request.js'
+import {
+  type CoreParts,
+  newSharedRequest,
+  type RequestScript,
+  type RunningRequest,
+  type SessionHooks,
+} from './running-request.js'
+import { sendBehind, sendNow } from './send-request.js'
 import { applyCompleted, type CompletedStatement } from './state/apply-effects.js'
 import { ClientStatements } from './state/client-statements.js'
 import { type HeldServer, HeldServers } from './state/held-servers.js'
@@ -45,6 +52,8 @@ export class SessionCore {
   /** The shard for a statement that any can answer. */
   readonly nextShard: () => number
   #sawFatal = false
+  /** One object for all requests that share a server. */
+  readonly #shared: RunningRequest = newSharedRequest()
   readonly #changed = new Map<string, string>()
   /** What hands on the answer of several servers: it waits for the client to read. */
   fanOut: Pick<FanOut, 'clientDrained'> | undefined
@@ -85,6 +94,7 @@ export class SessionCore {
 
   /** Notes that a request runs; its statements are told apart by their CommandComplete. */
   begin(protocol: 'simple' | 'extended', statements: CompletedStatement[]): void {
+    this.pipelined.disturb()
     this.running = {
       protocol,
       statements,
@@ -98,6 +108,26 @@ export class SessionCore {
     this.listening?.requestStarts()
   }
 
+  /** The same for a Query that only reads and is expected to share a server; no listener, and nothing held. */
+  beginShared(nowMs: number): void {
+    const running = this.#shared
+    if (running.statements.length > 0) running.statements = []
+    running.at = 0
+    running.failed = false
+    running.startedMs = nowMs
+    this.running = running
+    this.cancelled = false
+    this.timedOut = undefined
+  }
+
+  /** Books at the end of such a request, when nothing else became of it. */
+  endedShared(nowMs: number): void {
+    const { running } = this
+    this.running = undefined
+    if (running) this.figures.queryMs += nowMs - running.startedMs
+    this.hooks.requestEnded()
+  }
+
   /**
    * Sends a request to a held server, behind what the server must hear first.
    * `pieces` are owned, or borrowed for the call when the prelude needs no waiting.
@@ -105,12 +135,12 @@ export class SessionCore {
   send(held: HeldServer, pieces: Buffer[], expectations: Expectation[], syncs: number): void {
     if (held.deferred) {
       const owned = Buffer.concat(pieces)
-      held.deferred.push(() => this.#write(held, owned, expectations, syncs))
+      held.deferred.push(() => sendNow(held, owned, expectations, syncs))
       return
     }
     // in the middle of a request it has heard all it must, and an error there would make it skip more
     if (held.server.isUnsynced || pieces.length === 0)
-      return this.#write(held, Buffer.concat(pieces), expectations, syncs)
+      return sendNow(held, Buffer.concat(pieces), expectations, syncs)
     const out = { pieces, expectations, syncs }
     const isOpen = this.transaction.isExplicit
     this.#sendWhole(
@@ -120,46 +150,10 @@ export class SessionCore {
   }
 
   /** A request up to its end. */
-  #sendWhole(held: HeldServer, { pieces, expectations, syncs }: Outgoing): void {
+  #sendWhole(held: HeldServer, out: Outgoing): void {
     const prelude = this.held.prelude(held, this.transaction)
     this.pipelined.sent()
-    held.server.isUnsynced = syncs === 0
-    if (!prelude.mustWait) {
-      for (const expectation of prelude.expectations) held.relay.expect(expectation)
-      for (const expectation of expectations) held.relay.expect(expectation)
-      const all = prelude.bytes.length === 0 ? pieces : [...prelude.bytes, ...pieces]
-      held.server.write(
-        all.length === 1 ? (all[0] as Buffer) : Buffer.concat(all),
-        prelude.syncs + syncs,
-      )
-      return
-    }
-    const later = Buffer.concat(pieces)
-    held.deferred = [() => this.#write(held, later, expectations, syncs)]
-    const last = prelude.expectations.length - 1
-    for (const [index, expectation] of prelude.expectations.entries()) {
-      held.relay.expect(
-        index < last
-          ? expectation
-          : {
-              ...expectation,
-              done: () => {
-                expectation.done?.()
-                const deferred = held.deferred ?? []
-                held.deferred = undefined
-                for (const write of deferred) write()
-              },
-            },
-      )
-    }
-    held.server.write(Buffer.concat(prelude.bytes), prelude.syncs)
-  }
-
-  #write(held: HeldServer, bytes: Buffer, expectations: Expectation[], syncs: number): void {
-    for (const expectation of expectations) held.relay.expect(expectation)
-    if (bytes.length === 0) return
-    held.server.isUnsynced = syncs === 0
-    held.server.write(bytes, syncs)
+    sendBehind(held, prelude, out)
   }
 
   /** A server for the request, at once or after waiting; errors end the request. */
@@ -261,6 +255,7 @@ export class SessionCore {
     const running = this.running
     this.running = undefined
     this.pipelined.ended(running?.failed ?? false)
+    running?.whenEnded?.()
     this.again = undefined
     this.fanOut = undefined
     if (running) this.figures.queryMs += this.environment.clock.monotonicMs() - running.startedMs

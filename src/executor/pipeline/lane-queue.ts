@@ -23,8 +23,7 @@ export class LaneQueue {
   /** True when the statement is parsed by a request that is not answered that far. */
   isPreparing(statement: SharedStatement): boolean {
     if (this.#parsing === 0) return false
-    for (const slot of this.#slots)
-      if (slot.isParsing && slot.unit.prepares === statement) return true
+    for (const slot of this.#slots) if (slot.isParsing && slot.prepares === statement) return true
     return false
   }
 

@@ -3,15 +3,17 @@
  * back by counting ReadyForQuery. Only the request at the head hears what the server says; the others have lost nothing
  * when they must run elsewhere (hard-parts §1). Given back as soon as it is empty and every cancel has arrived.
  */
+
 import type { EngineError } from '../../errors/engine-error.js'
-import type { ClassFigures } from '../../plan/plan.js'
 import type { ServerCheckout } from '../../pool/shard-pools.js'
 import type { ServerConnection, ServerReceiver } from '../../server/server-connection.js'
 import { isFatal, sqlstateOf } from '../../server/server-error.js'
 import type { Settings } from '../../server/settings.js'
 import { shapeOf } from '../../server/shared-statement.js'
 import { backend, TX_IDLE } from '../../wire/tags.js'
-import { noteRun, noteRunAlone, noteStall } from './class-figures.js'
+import { AnswerTimes } from './answer-times.js'
+import { noteStall } from './class-figures.js'
+import { writeJoined } from './joined-write.js'
 import type { LaneOwner } from './lane-owner.js'
 import { LaneQueue } from './lane-queue.js'
 import type { Carrier, PipelinedClient } from './pipelined-client.js'
@@ -38,9 +40,7 @@ export class Lane implements ServerReceiver, Carrier {
   readonly #openedMs: number
   readonly #queue = new LaneQueue()
   #headSinceMs: number
-  /** Answered in the read that is under way, all together in so many milliseconds. */
-  readonly #answered: Slot[] = []
-  #answeredInMs = 0
+  readonly #times: AnswerTimes
   #isFresh = true
   /** Takes no more requests. */
   #isClosed = false
@@ -56,6 +56,7 @@ export class Lane implements ServerReceiver, Carrier {
     this.#checkout = checkout
     this.#server = checkout.resource
     this.#settings = settings
+    this.#times = new AnswerTimes(owner)
     this.#openedMs = nowMs
     this.#headSinceMs = nowMs
     this.#server.receiver = this
@@ -68,18 +69,19 @@ export class Lane implements ServerReceiver, Carrier {
 
   /** Nothing in the answer at the head is ours to look at but its beginning and its end. */
   get passesPlain(): boolean {
-    const described = this.#queue.head?.unit.describes
+    const described = this.#queue.head?.describes
     return described === undefined || described.shape !== undefined
   }
 
   /** What the server must hear before the first request. */
   begin(prelude: Prelude): void {
-    const slot = new Slot(undefined, { bytes: prelude.bytes }, 0, true)
+    const { bytes } = prelude
+    const slot = new Slot(undefined, { bytes, length: bytes.length }, 0, true)
     slot.prelude = prelude
     for (let i = 1; i < prelude.syncs; i++)
       this.#queue.push(new Slot(undefined, slot.unit, 0, true))
     this.#queue.push(slot)
-    this.#server.write(prelude.bytes, prelude.syncs)
+    this.#server.write(bytes, prelude.syncs)
   }
 
   mayTake(client: PipelinedClient, nowMs: number): boolean {
@@ -101,7 +103,7 @@ export class Lane implements ServerReceiver, Carrier {
     if (isFirst) {
       this.#headSinceMs = nowMs
       slot.isWritten = true
-      this.#server.write(unit.bytes, 1)
+      this.#server.writeCopied(unit.bytes, unit.length, 1)
       return
     }
     slot.wasQueued = true
@@ -113,11 +115,7 @@ export class Lane implements ServerReceiver, Carrier {
   flush(): void {
     const slots = this.#queue.takeJoined()
     if (slots.length === 0 || this.#isOver) return
-    for (const slot of slots) slot.isWritten = true
-    const first = slots[0] as Slot
-    const bytes =
-      slots.length === 1 ? first.unit.bytes : Buffer.concat(slots.map((slot) => slot.unit.bytes))
-    this.#server.write(bytes, slots.length)
+    writeJoined(this.#server, slots)
   }
 
   cancel(client: PipelinedClient): boolean {
@@ -175,7 +173,7 @@ export class Lane implements ServerReceiver, Carrier {
         return this.#parsed(buffer, start, end)
       case backend.rowDescription:
       case backend.noData: {
-        const described = this.#queue.head?.unit.describes
+        const described = this.#queue.head?.describes
         if (described) described.shape ??= shapeOf(buffer, start, end)
         return this.#pass(buffer, start, end)
       }
@@ -191,7 +189,7 @@ export class Lane implements ServerReceiver, Carrier {
   }
 
   endOfRead(): void {
-    if (this.#answered.length > 0) this.#noteAnswers()
+    this.#times.readEnds()
     this.#owner.refill(this)
     const head = this.#queue.head
     if (!head) return this.#giveBack()
@@ -245,12 +243,12 @@ export class Lane implements ServerReceiver, Carrier {
 
   #parsed(buffer: Buffer, start: number, end: number): void {
     const slot = this.#queue.head
-    const statement = slot?.unit.prepares
+    const statement = slot?.prepares
     if (slot && statement) {
       this.#server.notePrepared(statement)
       this.#queue.parsed(slot)
     }
-    if (slot?.unit.hidesParse) return
+    if (slot?.hidesParse) return
     slot?.client?.parsed()
     this.#pass(buffer, start, end)
   }
@@ -278,7 +276,7 @@ export class Lane implements ServerReceiver, Carrier {
   #isNotItsOwn(slot: Slot, state: string): boolean {
     if (slot.isCancelled || this.#sawFatal) return false
     if (state === CANCELLED) return slot.wasQueued || this.#isCautious
-    return slot.unit.insertsParse === true && ofSharing.has(state)
+    return slot.insertsParse && ofSharing.has(state)
   }
 
   #ready(buffer: Buffer, start: number, end: number): void {
@@ -286,8 +284,7 @@ export class Lane implements ServerReceiver, Carrier {
     server.ready(buffer[start + 5] as number)
     const slot = this.#queue.shift()
     if (!slot) return server.destroy()
-    if (this.#answered.length === 0) this.#readBegins()
-    this.#answered.push(slot)
+    this.#headSinceMs = this.#times.answered(slot, this.#headSinceMs)
     const { client } = slot
     if (slot.prelude) this.#prepared(slot, slot.prelude)
     else if (client && slot.isStray) client.elsewhere()
@@ -296,45 +293,10 @@ export class Lane implements ServerReceiver, Carrier {
       client.ready()
       this.#hand(slot, client, buffer, start, end)
       if (!client.output.flush()) this.#hold(client)
-      client.finished()
+      client.finished(this.#headSinceMs)
     }
     // nothing that was pipelined leaves a transaction open
     if (server.status !== TX_IDLE) this.#abandon('a transaction was left open')
-  }
-
-  /** Before the answers are handed on, which takes time in which the server works already on what follows. */
-  #readBegins(): void {
-    const nowMs = this.#owner.clock.monotonicMs()
-    this.#answeredInMs = nowMs - this.#headSinceMs
-    this.#headSinceMs = nowMs
-  }
-
-  /** What came in one read is measured as one: each had its part of the time. */
-  #noteAnswers(): void {
-    const answered = this.#answered
-    const elapsedMs = this.#answeredInMs
-    const [first] = answered
-    if (first?.figures && first.isCold && first.figures.hotRuns > 0) this.#noteWakeUp(elapsedMs)
-    else for (const slot of answered) this.#note(slot, elapsedMs / answered.length)
-    answered.length = 0
-  }
-
-  /** How long the statements take by themselves is known, so the rest is how long the server slept. */
-  #noteWakeUp(elapsedMs: number): void {
-    const { limits, wakeUp } = this.#owner
-    if (elapsedMs >= limits.stallMs) return
-    const [first, ...others] = this.#answered as [Slot, ...Slot[]]
-    const besides = others.reduce((sum, slot) => sum + slot.costMs, 0)
-    wakeUp.note(elapsedMs - besides, first.figures as ClassFigures)
-  }
-
-  #note(slot: Slot, elapsedMs: number): void {
-    const { figures } = slot
-    if (!figures) return
-    if (!slot.isCold) figures.hotRuns++
-    if (slot.failed || slot.isStray) return
-    const use = slot.isCold ? noteRunAlone : noteRun
-    use(figures, elapsedMs, slot.replyBytes, this.#owner.limits.stallMs)
   }
 
   #prepared(slot: Slot, prelude: Prelude): void {

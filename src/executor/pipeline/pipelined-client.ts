@@ -8,8 +8,9 @@ import type { RelayOutput } from '../relay.js'
 
 /** One request as one server is told it: it ends in its own ReadyForQuery. */
 export interface Unit {
-  /** Owned. */
+  /** At [0, length), the client's own until its request has ended. */
   readonly bytes: Buffer
+  readonly length: number
   /** Its Parse makes the server hold this statement. */
   readonly prepares?: SharedStatement | undefined
   /** The ParseComplete of that Parse is not the client's. */
@@ -43,8 +44,6 @@ export interface PipelinedClient {
   readonly figures: ClassFigures
   /** The prepared statement that it runs; absent in the simple protocol. */
   readonly statement: SharedStatement | undefined
-  /** What it was given borrowed must be kept: it waits. */
-  keep(): void
   /** It has waited; the lane carries it from now on. */
   carriedBy(carrier: Carrier): void
   unitFor(server: ServerConnection): Unit
@@ -55,8 +54,8 @@ export interface PipelinedClient {
   parameterStatus(buffer: Buffer, start: number, end: number): void
   /** ReadyForQuery is forwarded next. */
   ready(): void
-  /** ReadyForQuery was sent. */
-  finished(): void
+  /** ReadyForQuery was sent, of a read that began at `nowMs`. */
+  finished(nowMs: number): void
   /** Nothing of it has reached the client: it must run on a server of its own. */
   elsewhere(): void
   /** The server was lost while it ran the request. `ends`: the client has its FATAL, or a part of a row: nothing more can be said to it. */

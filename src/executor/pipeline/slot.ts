@@ -1,5 +1,6 @@
 /** One request's place on a lane. It stays until its ReadyForQuery has come, also when nobody wants the answer any more. */
 import type { ClassFigures } from '../../plan/plan.js'
+import type { SharedStatement } from '../../server/shared-statement.js'
 import type { PipelinedClient, Unit } from './pipelined-client.js'
 import type { Prelude } from './prelude.js'
 
@@ -7,6 +8,11 @@ export class Slot {
   /** Absent: the answer is dropped (settings of ours, a client that left, a request that runs elsewhere now). */
   client: PipelinedClient | undefined
   readonly unit: Unit
+  /** Of the unit, which is not to be asked once it was written: the client may be on with another. */
+  readonly prepares: SharedStatement | undefined
+  readonly describes: SharedStatement | undefined
+  readonly hidesParse: boolean
+  readonly insertsParse: boolean
   /** Of the client's statement, also when the client has gone. */
   readonly figures: ClassFigures | undefined
   readonly costMs: number
@@ -35,11 +41,15 @@ export class Slot {
   constructor(client: PipelinedClient | undefined, unit: Unit, costMs: number, isCold: boolean) {
     this.client = client
     this.unit = unit
+    this.prepares = unit.prepares
+    this.describes = unit.describes
+    this.hidesParse = unit.hidesParse === true
+    this.insertsParse = unit.insertsParse === true
     this.figures = client?.figures
     this.costMs = costMs
     this.isCold = isCold
     this.isWritten = isCold
-    this.mustInsertParse = unit.insertsParse === true
-    this.isParsing = unit.prepares !== undefined
+    this.mustInsertParse = this.insertsParse
+    this.isParsing = this.prepares !== undefined
   }
 }

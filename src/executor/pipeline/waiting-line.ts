@@ -25,7 +25,6 @@ export class WaitingLine implements Carrier {
   }
 
   push(client: PipelinedClient, nowMs: number): void {
-    client.keep()
     this.#waiting.push({ client, sinceMs: nowMs })
   }
 

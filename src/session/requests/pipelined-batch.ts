@@ -97,12 +97,12 @@ export function batchUnit(batch: PipelinedBatch, server: ServerConnection): Unit
   if (server.hasPrepared(shared)) {
     server.traffic.preparedHits++
     const insertsParse = batch.parse !== undefined
-    return { bytes: bytesOf(batch, undefined, shared.serverName), insertsParse, describes }
+    return { ...unitOf(batch, undefined, shared.serverName), insertsParse, describes }
   }
-  if (isSeenOnce(batch)) return { bytes: bytesOf(batch, batch.parse, ''), describes }
+  if (isSeenOnce(batch)) return { ...unitOf(batch, batch.parse, ''), describes }
   const parse = parseFrame(shared.serverName, shared.text, server.typesHere(shared.parameterTypes))
   return {
-    bytes: bytesOf(batch, parse, shared.serverName),
+    ...unitOf(batch, parse, shared.serverName),
     prepares: shared,
     hidesParse: batch.parse === undefined,
     describes,
@@ -113,7 +113,7 @@ export function batchUnit(batch: PipelinedBatch, server: ServerConnection): Unit
 const isSeenOnce = ({ parse, bind, statement }: PipelinedBatch): boolean =>
   parse !== undefined && bind.statement === '' && statement.shared.uses < SEEN_TO_SHARE
 
-function bytesOf(batch: PipelinedBatch, parse: Buffer | undefined, name: string): Buffer {
+function unitOf(batch: PipelinedBatch, parse: Buffer | undefined, name: string): Unit {
   const { bind, describePortal, execute } = batch
   const describe = batch.describesStatement ? namedFrame('describe', 'S', name) : undefined
   const rest = bind.frame.length - bind.restStart
@@ -137,7 +137,7 @@ function bytesOf(batch: PipelinedBatch, parse: Buffer | undefined, name: string)
   at = put(bytes, describePortal, at)
   at = put(bytes, execute.frame, at)
   put(bytes, syncFrame, at)
-  return bytes
+  return { bytes, length: size }
 }
 
 function put(target: Buffer, piece: Buffer | undefined, at: number): number {

@@ -3,6 +3,7 @@
  * they put on the server, and what becomes of one that must run on a server of its own after all.
  */
 import type { Clock } from '../../base/clock.js'
+import { copyBytes } from '../../base/copy-bytes.js'
 import { type EngineError, engineError } from '../../errors/engine-error.js'
 import { mayEnter, noteRunAlone } from '../../executor/pipeline/class-figures.js'
 import type { Carrier, PipelinedClient, Unit } from '../../executor/pipeline/pipelined-client.js'
@@ -22,6 +23,9 @@ import { batchUnit, type PipelinedBatch, pipelinedBatchOf, type Step } from './p
 const UNFIT = ['role', 'session_authorization', 'standard_conforming_strings', 'client_encoding']
 const plainEncodings = new Set(['UTF8', 'SQL_ASCII', undefined])
 const nothing = Buffer.alloc(0)
+/** A Query of up to so many bytes is kept in memory that the client keeps too, which starts with so many. */
+const KEPT_BYTES = 4096
+const FIRST_BYTES = 256
 const noTypes: readonly number[] = []
 const noFigures: ClassFigures = { runs: 0, hotRuns: 0, meanMs: 0, typicalMs: 0, replyBytes: 0 }
 
@@ -40,11 +44,15 @@ export interface PipelinedHost {
   readonly timedOut: EngineError | undefined
   readonly hooks: { ends(): void }
   begin(protocol: 'simple', statements: []): void
+  /** The same for a Query that only reads, at `nowMs`. */
+  beginShared(nowMs: number): void
   routeContext(): RouteContext
   noteStatus(buffer: Buffer, start: number, end: number): void
   tellChanges(): void
   fail(error: EngineError): void
   ended(): void
+  /** The end of what `beginShared` began, on a server that it shared all the time. */
+  endedShared(nowMs: number): void
 }
 
 /** A request, and how it runs on a server of its own. */
@@ -73,13 +81,16 @@ export class PipelinedRequests implements PipelinedClient {
   readonly #core: PipelinedHost
   #carrier: Carrier | undefined
   #request: PipelinableRequest | undefined
-  /** The Query message; borrowed until a server is told it. */
-  #query: Buffer | undefined
+  /** The Query message, at [0, length), until its request has ended. */
+  readonly #query: { bytes: Buffer; length: number } = { bytes: nothing, length: 0 }
   #batch: PipelinedBatch | undefined
   #hasFailed = false
-  #isOwned = false
+  /** Began as another of its template, and nothing of it runs elsewhere. */
+  #isShared = false
   /** The last Query that was pipelined, and what was decided of it. */
   #last: LastQuery | undefined
+  /** No other request has run since the last one of `#last`, so that the session is as it was judged then. */
+  #isUndisturbed = false
   /** Settings that were judged, and whether they allow it. */
   #judged: Settings | undefined
   #isFit = false
@@ -113,29 +124,51 @@ export class PipelinedRequests implements PipelinedClient {
   /** A Query of one statement. False: it needs a server of its own. `frame` is borrowed. */
   runQuery(statement: PlannedStatement, frame: Buffer, request: PipelinableRequest): boolean {
     if (!this.#mayRun(statement, noTypes)) return false
-    this.#query = frame
-    this.#isOwned = false
+    this.#keep(frame, 0, frame.length)
     this.#batch = undefined
     this.#remember(statement, request)
-    return this.#run(request)
+    return this.#run(request, this.#core.environment.clock.monotonicMs())
   }
 
   /** A Query, at [start, end), that differs from the one before it in its literals alone. False: it is to be read. */
   runAlike(buffer: Buffer, start: number, end: number): boolean {
     const last = this.#last
-    if (!last || !this.#holdsStill(last)) return false
-    if (!last.pattern.matches(buffer, start + 5, end - 1)) return false
+    if (!last?.pattern.matches(buffer, start + 5, end - 1)) return false
+    if (!this.#isSound(last)) return false
     const core = this.#core
-    core.statements.dropUnnamed()
-    core.begin('simple', [])
-    const query = Buffer.allocUnsafe(end - start)
-    buffer.copy(query, 0, start, end)
-    this.#query = query
-    this.#isOwned = true
+    const nowMs = core.environment.clock.monotonicMs()
+    if (!this.#isUndisturbed) core.statements.dropUnnamed()
+    this.#isUndisturbed = true
+    this.#isShared = true
+    core.beginShared(nowMs)
+    this.#keep(buffer, start, end)
     this.#batch = undefined
     this.figures = last.figures
-    if (!this.#run(last.request)) last.request.alone(query)
+    if (!this.#run(last.request, nowMs)) this.#alone(last.request)
     return true
+  }
+
+  /** Another request begins: it may change what was judged. */
+  disturb(): void {
+    this.#isUndisturbed = false
+    this.#isShared = false
+  }
+
+  #alone(request: PipelinableRequest): void {
+    const { bytes, length } = this.#query
+    this.#isShared = false
+    this.#isUndisturbed = false
+    request.alone(bytes.subarray(0, length))
+  }
+
+  #keep(buffer: Buffer, start: number, end: number): void {
+    const query = this.#query
+    const length = end - start
+    if (length > query.bytes.length)
+      query.bytes = Buffer.allocUnsafeSlow(
+        length > KEPT_BYTES ? length : Math.max(FIRST_BYTES, length),
+      )
+    query.length = copyBytes(buffer, start, end, query.bytes, 0)
   }
 
   /** All but the route has been decided for the template: with several shards the literals decide that. */
@@ -148,13 +181,19 @@ export class PipelinedRequests implements PipelinedClient {
     this.#last = { pattern, figures, request, generation, settings: transaction.settings }
   }
 
-  #holdsStill(last: LastQuery): boolean {
-    const { access, transaction, held, listening } = this.#core
-    if (last.settings !== transaction.settings || last.generation !== access.planner.generation)
-      return false
-    if (listening || held.temporary.size > 0 || !this.#isFree()) return false
+  #isSound(last: LastQuery): boolean {
+    const { access } = this.#core
+    const { planner } = access
+    if (last.generation !== planner.generation) return false
+    if (this.#isUndisturbed ? !this.#isFreeStill() : !this.#holdsStill(last)) return false
     const limits = access.pipelines?.limits
     return limits !== undefined && limits.depth > 0 && mayEnter(last.figures, limits.stallMs)
+  }
+
+  #holdsStill(last: LastQuery): boolean {
+    const { transaction, held, listening } = this.#core
+    if (last.settings !== transaction.settings) return false
+    return !listening && held.temporary.size === 0 && this.#isFree()
   }
 
   /** Messages of the extended protocol up to their Sync. False: they need a server of their own. */
@@ -176,9 +215,8 @@ export class PipelinedRequests implements PipelinedClient {
     // what its client was told of its columns must be compared first (result-shape.ts)
     if (shared.shape !== undefined && shared.epoch !== this.#core.access.statements.epoch)
       return false
-    this.#query = undefined
     this.#batch = batch
-    return this.#run(request)
+    return this.#run(request, this.#core.environment.clock.monotonicMs())
   }
 
   /** True when the request is the pipeline's to cancel. */
@@ -235,12 +273,6 @@ export class PipelinedRequests implements PipelinedClient {
     return Math.max(1, count)
   }
 
-  keep(): void {
-    if (!this.#query || this.#isOwned) return
-    this.#query = Buffer.from(this.#query)
-    this.#isOwned = true
-  }
-
   carriedBy(carrier: Carrier): void {
     this.#carrier = carrier
   }
@@ -248,8 +280,7 @@ export class PipelinedRequests implements PipelinedClient {
   unitFor(server: ServerConnection): Unit {
     if (this.#batch) return batchUnit(this.#batch, server)
     server.unnamed = undefined
-    this.keep()
-    return { bytes: this.#query as Buffer }
+    return this.#query
   }
 
   parsed(): void {
@@ -271,21 +302,26 @@ export class PipelinedRequests implements PipelinedClient {
     this.#core.listening?.tell()
   }
 
-  finished(): void {
-    const { figures } = this.#core
+  finished(nowMs: number): void {
+    const core = this.#core
     if (!this.#hasFailed) {
-      figures.queries++
-      figures.transactions++
+      core.figures.queries++
+      core.figures.transactions++
     }
     this.#forget()
-    this.#core.ended()
+    if (this.#isShared) core.endedShared(nowMs)
+    else core.ended()
   }
 
   elsewhere(): void {
     const request = this.#request
-    const query = this.#query ?? nothing
+    const batch = this.#batch
     this.#forget()
-    request?.alone(query)
+    this.#isShared = false
+    this.#isUndisturbed = false
+    if (!request) return
+    if (batch) request.alone(nothing)
+    else this.#alone(request)
   }
 
   lost(error: EngineError, ends: boolean): void {
@@ -295,23 +331,23 @@ export class PipelinedRequests implements PipelinedClient {
     this.#core.hooks.ends()
   }
 
-  #run(request: PipelinableRequest): boolean {
-    const { access, environment } = this.#core
+  #run(request: PipelinableRequest, nowMs: number): boolean {
+    const { access } = this.#core
     // what has been seen is asked for behind each request, on a server of its own
     const pipelines = this.#core.held.seen ? undefined : access.pipelines
     const pipeline = pipelines?.of(request.shard, request.role)
     if (!pipeline) return false
     this.#hasFailed = false
     this.#request = request
-    this.#carrier = pipeline.run(this, environment.clock.monotonicMs())
+    this.#carrier = pipeline.run(this, nowMs)
     return true
   }
 
   #forget(): void {
     this.#carrier = undefined
     this.#request = undefined
-    this.#query = undefined
     this.#batch = undefined
+    if (this.#query.length > KEPT_BYTES) this.#query.bytes = nothing
   }
 
   #mayRun(statement: PlannedStatement, types: readonly number[]): boolean {
@@ -327,6 +363,11 @@ export class PipelinedRequests implements PipelinedClient {
     }
     this.figures = figures
     return true
+  }
+
+  /** What others than the client decide. */
+  #isFreeStill(): boolean {
+    return this.#core.access.planner.isCurrent !== false && !this.output.isBlocked
   }
 
   /** The client holds nothing that another could disturb, and reads what it is sent. */

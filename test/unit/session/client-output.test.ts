@@ -5,8 +5,12 @@ import { ClientOutput } from '../../../src/session/client-output.js'
 function outputTo(written: Buffer[]): ClientOutput {
   const socket = {
     writableLength: 0,
-    write: (bytes: Buffer) => {
-      written.push(bytes)
+    write: (bytes: Buffer, start = 0, end = bytes.length) => {
+      written.push(bytes.subarray(start, end))
+      return true
+    },
+    writeCopied: (bytes: Buffer, start: number, end: number) => {
+      written.push(Buffer.from(bytes.subarray(start, end)))
       return true
     },
   }

@@ -45,9 +45,13 @@ class FakeSocket {
   isDestroyed = false
   writableLength = 0
 
-  write(bytes: Buffer): boolean {
-    this.writes.push(bytes.toString('latin1'))
+  write(bytes: Buffer, start = 0, end = bytes.length): boolean {
+    this.writes.push(bytes.toString('latin1', start, end))
     return true
+  }
+
+  writeCopied(bytes: Buffer, start: number, end: number): boolean {
+    return this.write(bytes, start, end)
   }
 
   pause(): void {
@@ -185,16 +189,13 @@ export class FakeClient implements PipelinedClient {
     return Buffer.concat(this.#heard)
   }
 
-  keep(): void {
-    this.events.push('kept')
-  }
-
   carriedBy(): void {
     this.events.push('carried')
   }
 
   unitFor(): Unit {
-    return { bytes: Buffer.from(`<${this.name}>`), prepares: this.statement }
+    const bytes = Buffer.from(`<${this.name}>`)
+    return { bytes, length: bytes.length, prepares: this.statement }
   }
 
   parsed(): void {

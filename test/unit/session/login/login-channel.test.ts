@@ -17,6 +17,10 @@ class FakeSocket implements ByteSocket {
     return true
   }
 
+  writeCopied(): boolean {
+    return true
+  }
+
   pause(): void {
     this.isPaused = true
   }
