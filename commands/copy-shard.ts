@@ -36,7 +36,7 @@ export default class CopyShard extends BaseCommand {
     target: Flags.string({
       multiple: true,
       multipleNonGreedy: true,
-      exclusive: ['database'],
+      exclusive: ['database', 'config', 'users', 'database-url'],
       description: 'a shard, in order; repeat it (instead of a configuration)',
     }),
     'sharding-key': Flags.string({ dependsOn: ['target'], description: 'column to place rows by' }),
@@ -113,6 +113,7 @@ export default class CopyShard extends BaseCommand {
       exclusive: [
         ...['batch-size', 'resume', 'on-error', 'reject-file', 'single-transaction', 'dry-run'],
         ...['verify', 'jobs', 'max-rate', 'map', 'force-null', 'force-not-null'],
+        ...['sharding-key', 'key-type'],
       ],
       description: 'export: the rows of all shards into this file (.gz: packed)',
     }),

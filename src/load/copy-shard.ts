@@ -3,6 +3,7 @@ import { engineError } from '../errors/engine-error.js'
 import { makeKeyPlacer } from '../sharding/key-placer.js'
 import { makeShardMap } from '../sharding/shard-map.js'
 import type { ShardingConfig } from '../sharding/sharded-table.js'
+import { type CopyShardFlags, checkFlags, checkInputs } from './copy-shard-flags.js'
 import type { CopyTable } from './copy-target.js'
 import type { ExportRequest } from './export-shards.js'
 import { loadBatches } from './load-batches.js'
@@ -11,38 +12,7 @@ import { dialectOf, formatOf, keyModifier, placeByColumn, splitNames } from './l
 import type { LoadPlacement } from './load-placement.js'
 import type { LoadReport } from './load-report.js'
 import type { LoadRequest, LoadWatch } from './load-request.js'
-import { type Compression, type CopyInput, listInputs } from './open-input.js'
-
-/** The flags as oclif gives them; absent ones are undefined. */
-export interface CopyShardFlags {
-  /** Absent with --format pg_dump, whose blocks name theirs. */
-  readonly table?: string | undefined
-  readonly columns?: readonly string[] | undefined
-  readonly format?: string | undefined
-  readonly header: boolean
-  readonly delimiter?: string | undefined
-  readonly quote?: string | undefined
-  readonly escape?: string | undefined
-  readonly null?: string | undefined
-  readonly encoding?: string | undefined
-  readonly 'force-null'?: readonly string[] | undefined
-  readonly 'force-not-null'?: readonly string[] | undefined
-  readonly compression: Compression
-  readonly jobs: number
-  readonly 'max-rate'?: string | undefined
-  readonly 'dry-run': boolean
-  readonly verify: boolean
-  readonly resume: boolean
-  readonly 'single-transaction': boolean
-  readonly 'on-error': string
-  readonly 'reject-file'?: string | undefined
-  readonly 'batch-size'?: string | undefined
-  readonly out?: string | undefined
-  readonly 'order-by'?: string | undefined
-  readonly 'sharding-key'?: string | undefined
-  readonly 'key-type'?: string | undefined
-  readonly map?: string | undefined
-}
+import { type CopyInput, listInputs } from './open-input.js'
 
 export interface CopyShardWatch extends LoadWatch {
   /** Bytes of all inputs on disk; undefined with standard input. */
@@ -67,7 +37,9 @@ export async function copyShard(
     return await exportShards(exportOf(flags.out, files, flags, shards), watch)
   }
   if (files.length === 0) throw engineError('USAGE', { message: 'name a file to load, or --out' })
+  checkFlags(flags)
   const inputs = await listInputs(files)
+  checkInputs(inputs, flags)
   const sizes = inputs.map(({ sizeBytes }) => sizeBytes)
   const total = sizes.some((size) => size === undefined)
     ? undefined
@@ -78,13 +50,11 @@ export async function copyShard(
     return await loadDump(dumpOf(files, inputs, flags, shards), watch)
   }
   const request = requestOf(files, inputs, flags, shards)
-  if (flags['single-transaction'] && flags.jobs > 1)
-    throw engineError('USAGE', { message: '--single-transaction takes one job' })
   if (flags['dry-run'] || flags['single-transaction']) {
     const { loadCopy } = await import('./load-copy.js')
     return await loadCopy(request, watch)
   }
-  const rejectPath = rejectPathOf(flags)
+  const rejectPath = flags['reject-file']
   return await loadBatches(
     {
       ...request,
@@ -116,7 +86,7 @@ function dumpOf(
     options: __,
     ...request
   } = requestOf(files, inputs, { ...flags, format: 'text', table: '' }, shards)
-  const rejectPath = rejectPathOf(flags)
+  const rejectPath = flags['reject-file']
   return {
     ...request,
     isResume: false,
@@ -133,15 +103,6 @@ function tableOf(flags: CopyShardFlags): string {
 
 /** So much of the input is loaded between two commits. */
 const BATCH_BYTES = 64e6
-
-function rejectPathOf(flags: CopyShardFlags): string | undefined {
-  const path = flags['reject-file']
-  if (flags['on-error'] === 'stop' && path !== undefined)
-    throw engineError('USAGE', { message: '--reject-file needs --on-error reject' })
-  if (flags['on-error'] === 'reject' && path === undefined)
-    throw engineError('USAGE', { message: '--on-error reject needs --reject-file' })
-  return path
-}
 
 function requestOf(
   files: readonly string[],

@@ -7,8 +7,9 @@ import { engineError } from '../errors/engine-error.js'
 export interface DumpBlock {
   /** As the dump writes it, quoted where needed. */
   readonly table: string
-  /** Absent: a table without columns. */
   readonly columns: readonly string[]
+  /** What the dump is written in; absent: what the servers take for granted. */
+  readonly encoding?: string
   /** Its data in COPY's text format; to be read to its end before the next block. */
   readonly data: AsyncGenerator<Buffer>
 }
@@ -22,6 +23,12 @@ export class DumpReader {
   setvals = 0
   readonly #name: string
   readonly #chunks: AsyncIterator<Buffer>
+  #encoding: string | undefined
+  #blocks = 0
+  /** What its comments say of it. */
+  #isDump = false
+  #isComplete = false
+  #hasInserts = false
   #rest: Buffer = Buffer.alloc(0)
   #isInBlock = false
 
@@ -34,17 +41,50 @@ export class DumpReader {
   async next(): Promise<DumpBlock | undefined> {
     if (this.#isInBlock) for await (const _ of this.#data());
     for (let line = await this.#line(); line !== undefined; line = await this.#line()) {
-      if (line.startsWith('SELECT pg_catalog.setval(')) this.setvals++
-      const found = /^COPY (.+?) \((.*)\) FROM stdin;\r?$/.exec(line)
-      if (found === null) continue
-      this.#isInBlock = true
-      return {
-        table: found[1] as string,
-        columns: namesOf(found[2] as string),
-        data: this.#data(),
+      const found = /^COPY (.+?) (?:\((.*)\))? ?FROM stdin;\r?$/.exec(line)
+      if (found === null) {
+        this.#look(line)
+        continue
       }
+      this.#isInBlock = true
+      const [, table = '', columns] = found
+      if (columns !== undefined) return this.#block(table, namesOf(columns))
+      // A table without columns: its rows have no key, and COPY no list that says so.
+      for await (const _ of this.#data())
+        throw this.#broken(`table ${table} has rows and no columns`)
     }
+    this.#checkEnd()
     return undefined
+  }
+
+  #block(table: string, columns: readonly string[]): DumpBlock {
+    this.#blocks++
+    const encoding = this.#encoding
+    return { table, columns, data: this.#data(), ...(encoding === undefined ? {} : { encoding }) }
+  }
+
+  /** SQL that is passed over, but for what it says of the data. */
+  #look(line: string): void {
+    if (line.startsWith('SELECT pg_catalog.setval(')) this.setvals++
+    else if (line.startsWith('INSERT INTO ')) this.#hasInserts = true
+    else if (line.startsWith('-- PostgreSQL database dump'))
+      if (line.includes('complete')) this.#isComplete = true
+      else this.#isDump = true
+    this.#encoding = /^SET client_encoding = '([^']+)';/.exec(line)?.[1] ?? this.#encoding
+  }
+
+  /** @throws COPY_INPUT_BROKEN when the file is not what it should be, or not all of it */
+  #checkEnd(): void {
+    if (this.#blocks === 0 && this.#hasInserts)
+      throw this.#broken('it has INSERT statements; only COPY blocks are loaded')
+    if (this.#blocks === 0 && !this.#isDump)
+      throw this.#broken('it is no plain dump: there is no COPY block in it')
+    if (this.#isDump && !this.#isComplete)
+      throw this.#broken('it is cut short: "PostgreSQL database dump complete" is missing')
+  }
+
+  #broken(reason: string): Error {
+    return engineError('COPY_INPUT_BROKEN', { name: this.#name, reason })
   }
 
   /** A line of SQL without its end. */
@@ -78,11 +118,7 @@ export class DumpReader {
       const piece = this.#rest.subarray(0, whole)
       this.#rest = this.#rest.subarray(whole)
       if (whole > 0) yield piece
-      if (!(await this.#more()))
-        throw engineError('COPY_INPUT_BROKEN', {
-          name: this.#name,
-          reason: 'it ends inside the data of a table',
-        })
+      if (!(await this.#more())) throw this.#broken('it ends inside the data of a table')
     }
   }
 

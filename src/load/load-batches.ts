@@ -18,6 +18,7 @@ import type { LoadRequest, LoadWatch } from './load-request.js'
 import { countRows, findSetting, type LoadSetting, laneOf, verifyCounts } from './load-setting.js'
 import { type CopyInput, readChunks } from './open-input.js'
 import { BINARY_HEAD, BINARY_TAIL, columnsOf, openPart } from './part-data.js'
+import { fieldCounter } from './read-header.js'
 import { RejectFile } from './reject-file.js'
 import { ShardClients } from './shard-clients.js'
 
@@ -193,9 +194,11 @@ class BatchLoad {
     const head = isBinary ? BINARY_HEAD : Buffer.from(headerLine(names, options))
     const keeps = (part: number, row: number, shard: number) =>
       row <= (start.states[part]?.lastRow[Math.max(shard, 0)] ?? 0)
+    const countFields = await fieldCounter(options)
     return new RejectFile({
       path,
       head,
+      ...(countFields === undefined ? {} : { countFields }),
       hasLines: !isBinary,
       ...(this.#request.isResume ? { keeps } : {}),
     })

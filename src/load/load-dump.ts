@@ -4,6 +4,7 @@ import { makeCopyOptions } from '../copy/copy-options.js'
 import { DumpReader } from './dump-reader.js'
 import { type BatchRequest, type BatchWatch, loadBatches } from './load-batches.js'
 import { loadCopy } from './load-copy.js'
+import { dumpEnding } from './load-failure.js'
 import type { LoadReport } from './load-report.js'
 import { readChunks } from './open-input.js'
 
@@ -12,6 +13,20 @@ export type DumpRequest = Omit<BatchRequest, 'table' | 'columns' | 'options'>
 /** @throws the first failure; tables before it are loaded */
 export async function loadDump(request: DumpRequest, watch: BatchWatch): Promise<LoadReport> {
   const startedMs = watch.clock.monotonicMs()
+  const done: string[] = []
+  try {
+    const report = await loadTables(request, watch, done)
+    return { ...report, elapsedMs: watch.clock.monotonicMs() - startedMs }
+  } catch (error) {
+    throw dumpEnding(error, request.isDryRun ? [] : done)
+  }
+}
+
+async function loadTables(
+  request: DumpRequest,
+  watch: BatchWatch,
+  done: string[],
+): Promise<LoadReport> {
   const reports: LoadReport[] = []
   let setvals = 0
   for (const input of request.inputs) {
@@ -19,7 +34,7 @@ export async function loadDump(request: DumpRequest, watch: BatchWatch): Promise
     const reader = new DumpReader(input.name, chunks)
     const inner = { ...watch, onProgress: (_: number, rows: number) => watch.onProgress(0, rows) }
     for (let block = await reader.next(); block !== undefined; block = await reader.next()) {
-      const { columns, data, table } = block
+      const { columns, data, encoding, table } = block
       const { rejectPath } = request
       const one: BatchRequest = {
         ...request,
@@ -27,12 +42,18 @@ export async function loadDump(request: DumpRequest, watch: BatchWatch): Promise
         compression: 'none',
         table,
         columns,
-        options: makeCopyOptions({ format: 'text' }),
-        ...(rejectPath === undefined ? {} : { rejectPath: `${rejectPath}.${table}` }),
+        options: makeCopyOptions({
+          format: 'text',
+          ...(encoding === undefined ? {} : { encoding }),
+        }),
+        ...(rejectPath === undefined
+          ? {}
+          : { rejectPath: `${rejectPath}.${table.replaceAll('/', '_')}` }),
       }
       const report = request.isDryRun ? await loadCopy(one, inner) : await loadBatches(one, inner)
       watch.note(`${table}: ${report.read} rows`)
       reports.push(report)
+      done.push(table)
     }
     setvals += reader.setvals
   }
@@ -40,7 +61,7 @@ export async function loadDump(request: DumpRequest, watch: BatchWatch): Promise
     watch.note(
       `passed over ${setvals} setval lines: run them on every shard, then pgshard setup, which makes the sequences disjoint`,
     )
-  return { ...sumOf(reports), elapsedMs: watch.clock.monotonicMs() - startedMs }
+  return sumOf(reports)
 }
 
 function sumOf(reports: readonly LoadReport[]): LoadReport {

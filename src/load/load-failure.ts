@@ -52,6 +52,17 @@ export function endingOf(error: unknown, committedRows: number, table: string): 
   })
 }
 
+/** A failure among the tables of a dump, which cannot be resumed. */
+export function dumpEnding(error: unknown, done: readonly string[]): EngineError {
+  const known = toEngineError(error)
+  if (done.length === 0 && known.exitCode !== 6) return known
+  const complete = done.length === 0 ? '' : `complete: ${done.join(', ')}`
+  return rebuild(known, known.code === 'INTERRUPTED' ? known.exitCode : 6, {
+    detail: [known.detail, complete].filter(Boolean).join('\n'),
+    hint: 'a dump is not resumed: empty the tables and the checkpoints of the load, and load it again',
+  })
+}
+
 function rebuild(
   error: EngineError,
   exit: number,

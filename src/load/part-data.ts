@@ -83,7 +83,8 @@ export async function columnsOf(
   header ??= head.length <= HEADER_BYTES ? head : undefined
   if (header === undefined || header.length === 0)
     throw engineError('COPY_HEADER_EMPTY', { name: input.name })
-  return { columns: await readHeader(lane.options, header, input.name), chunks: rest }
+  const source = { header, name: input.name, table: lane.table }
+  return { columns: await readHeader(lane.options, source), chunks: rest }
 }
 
 /** Where rows belong that leave the key to its default. */

@@ -33,6 +33,8 @@ export interface RejectStart {
   readonly head: Buffer
   /** text and csv. */
   readonly hasLines: boolean
+  /** Of a row, where it can be told. */
+  readonly countFields?: (row: Buffer) => number | undefined
   /** Rows of an earlier run that are to be kept; absent: begin anew. */
   readonly keeps?: (part: number, row: number, shard: number) => boolean
 }
@@ -43,19 +45,21 @@ export class RejectFile {
   readonly #data: number
   readonly #reasons: number
   readonly #hasLines: boolean
+  readonly #countFields: RejectStart['countFields']
   #lineEnd = '\n'
   #end: number
 
   constructor(start: RejectStart) {
     const { path, head, keeps } = start
     this.#hasLines = start.hasLines
+    this.#countFields = start.countFields
     this.#path = path
     this.#end = head.length
     const isKept = keeps !== undefined
     this.#data = this.#open(path, isKept)
     this.#reasons = this.#open(`${path}.reasons`, isKept)
     if (isKept) this.#keep(keeps, head)
-    else writeSync(this.#data, head)
+    else writeAll(this.#data, head)
   }
 
   /** Writes the rows of a batch, in the order of the file, and waits for the disk. */
@@ -71,7 +75,7 @@ export class RejectFile {
   }
 
   close(tail: Buffer | undefined): void {
-    if (tail !== undefined) writeSync(this.#data, tail)
+    if (tail !== undefined) writeAll(this.#data, tail)
     closeSync(this.#data)
     closeSync(this.#reasons)
   }
@@ -79,13 +83,16 @@ export class RejectFile {
   #write(reject: Reject): void {
     const { bytes: given, ...rest } = reject
     const bytes = this.#ended(given)
-    writeSync(this.#data, bytes)
+    writeAll(this.#data, bytes)
     this.#end += bytes.length
     const text = bytes.toString()
     const original = Buffer.from(text).equals(bytes)
       ? { data: text }
       : { data_base64: bytes.toString('base64') }
-    writeSync(this.#reasons, `${JSON.stringify({ ...rest, ...original, end: this.#end })}\n`)
+    const fields = this.#countFields?.(bytes)
+    const counted = fields === undefined ? {} : { fields }
+    const reason = { ...rest, ...counted, ...original, end: this.#end }
+    writeAll(this.#reasons, `${JSON.stringify(reason)}\n`)
     this.count++
   }
 
@@ -112,12 +119,12 @@ export class RejectFile {
     }
     truncateSync(this.#path, 0)
     truncateSync(`${this.#path}.reasons`, 0)
-    writeSync(this.#data, head)
+    writeAll(this.#data, head)
     for (const { line, bytes } of kept) {
-      writeSync(this.#data, bytes)
+      writeAll(this.#data, bytes)
       this.#end += bytes.length
       const stored = JSON.parse(line) as Stored
-      writeSync(this.#reasons, `${JSON.stringify({ ...stored, end: this.#end })}\n`)
+      writeAll(this.#reasons, `${JSON.stringify({ ...stored, end: this.#end })}\n`)
     }
     this.count = kept.length
   }
@@ -135,4 +142,10 @@ export class RejectFile {
     const reason = error instanceof Error ? error.message : String(error)
     return engineError('COPY_REJECT_FILE', { path: this.#path, reason }, { cause: error })
   }
+}
+
+/** A disk that is almost full takes a part. */
+function writeAll(file: number, data: Buffer | string): void {
+  const bytes = Buffer.from(data)
+  for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at)
 }

@@ -1,6 +1,6 @@
 /**
  * Rows and tables that have no place of their own: one behaviour each (docs/copy.md, "Rows without a place"), the same in COPY and
- * INSERT through serve, in copy-shard and in the copy of reshard.
+ * INSERT through serve, in copy-shard, and in what reshard copies and follows.
  */
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,8 +8,10 @@ import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
 import { adminQuery } from '../../src/pg/admin-query.js'
+import { COLUMN_NULL, COLUMN_TEXT } from '../../src/replication/change.js'
 import { LSN_ZERO } from '../../src/replication/lsn.js'
 import { copyParts, type PartReader } from '../../src/reshard/copy/copy-parts.js'
+import { ChangeRouter } from '../../src/reshard/follow/route-change.js'
 import { ensureTargetTables } from '../../src/reshard/journal/journal.js'
 import type { MovePlan, MoveTable } from '../../src/reshard/move-table.js'
 import { makeKeyPlacer } from '../../src/sharding/key-placer.js'
@@ -174,10 +176,11 @@ describe('D140: rows and tables without a place', () => {
       await source.query(`insert into ${one.table} values ($1, $2)`, [...one.row])
       return await moveRows(one.table)
     },
+    follow: followRow,
   }
 
-  /** The copy of reshard, from the one source. */
-  async function moveRows(name: string): Promise<string | undefined> {
+  /** The table as a move from the one source knows it. */
+  function planOf(name: string): MovePlan {
     const placement =
       name === 'hashed'
         ? ({ kind: 'hash', hasher: 'postgres', buckets: SHARDS, bucketMap: [0, 1, 2] } as const)
@@ -199,9 +202,41 @@ describe('D140: rows and tables without a place', () => {
       ...{ columns: [{ name: 'id' }, { name: 'v' }], from: to, to },
       ...{ isBinarySafe: true, bytes: 0, rowEstimate: 0 },
     } as unknown as MoveTable
-    const plan: MovePlan = {
-      ...{ tables: [table], sourceCount: 1, targetCount: SHARDS, isBinarySafe: true },
+    return { tables: [table], sourceCount: 1, targetCount: SHARDS, isBinarySafe: true },
+      partitioned: new Set<string>(),
+  }
+
+  /** A change that is followed: routed, then stored where it shall be. */
+  async function followRow({ row, table: name }: Case): Promise<string | undefined> {
+    const texts = row.map((value) => Buffer.from(value ?? ''))
+    const ends = texts.map((_, index) => Buffer.concat(texts.slice(0, index + 1)).length)
+    const columns = [
+      { name: 'id', typeOid: 20 },
+      { name: 'v', typeOid: 25 },
+    ].map((column) => ({ ...column, isKey: false, typeModifier: -1 }))
+    const after = {
+      bytes: Buffer.concat(texts),
+      kinds: Uint8Array.from(row, (value) => (value === null ? COLUMN_NULL : COLUMN_TEXT)),
+      starts: Int32Array.from(ends, (end, index) => end - (texts[index] as Buffer).length),
+      ends: Int32Array.from(ends),
     }
+    const relation = { kind: 'relation', oid: 1, schema: 'public', name, identity: 'd' } as const
+    const insert = { kind: 'insert', relation: { ...relation, columns }, after } as const
+    try {
+      const routed = new ChangeRouter(planOf(name), 'source').route(insert)
+      if (routed.kind !== 'ops') throw new Error('an insert has no old row')
+      for (const { shard } of routed.ops)
+        await shards[shard]!.query(`insert into ${name} values ($1, $2)`, [...row])
+      return undefined
+    } catch (error) {
+      return ((error as Error).cause as { sqlstate: string }).sqlstate
+    }
+  }
+
+  /** The copy of reshard, from the one source. */
+  async function moveRows(name: string): Promise<string | undefined> {
+    const plan = planOf(name)
+    const [table] = plan.tables as [MoveTable]
     const { host, port } = postgres().servers[0]!
     const { user, database } = postgres()
     const target = (one: string) => ({ host, port, user, database: one })
@@ -235,7 +270,7 @@ describe('D140: rows and tables without a place', () => {
   it.each(
     cases.flatMap((one) =>
       Object.keys(ways)
-        .filter((way) => one.without?.includes(way) !== true)
+        .filter((way) => one.without?.includes(way === 'follow' ? 'reshard' : way) !== true)
         .map((way) => [one.title, way, one] as const),
     ),
   )('%s: %s', async (_, way, one) => {

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
-import { makeCopyOptions } from '../../../src/copy/copy-options.js'
+import { type CopyOptions, makeCopyOptions } from '../../../src/copy/copy-options.js'
+import type { CopyTable } from '../../../src/load/copy-target.js'
 import { formatOf, splitNames } from '../../../src/load/load-options.js'
 import { type Compression, listInputs, readChunks } from '../../../src/load/open-input.js'
 import { findHeader, readHeader } from '../../../src/load/read-header.js'
@@ -61,19 +62,37 @@ describe('inputs', () => {
 })
 
 describe('header', () => {
-  it('names the columns', () => {
+  const tableOf = (...names: string[]): CopyTable => ({
+    ...{ schema: 'public', name: 't', serverMajor: 15 },
+    columns: names.map((name) => ({
+      ...{ name, type: 'text', typeOid: 25, modifier: -1, identity: false },
+    })),
+  })
+  const read = (options: CopyOptions, header: Buffer, ...columns: string[]) =>
+    readHeader(options, { header, name: 'f', table: tableOf(...columns) })
+
+  it('names the columns', async () => {
     const csv = makeCopyOptions({ format: 'csv', delimiter: ';' })
     const sample = Buffer.from('"a;1";"b\n""2""";c\r\n1;2;3')
-    expect(readHeader(csv, findHeader(csv, sample)!, 'f')).toEqual(['a;1', 'b\n"2"', 'c'])
+    expect(await read(csv, findHeader(csv, sample)!)).toEqual(['a;1', 'b\n"2"', 'c'])
     const text = makeCopyOptions({ header: 'true' })
-    expect(readHeader(text, findHeader(text, Buffer.from('id\tn\\\\x\n'))!, 'f')).toEqual([
-      'id',
-      'n\\x',
-    ])
+    expect(await read(text, findHeader(text, Buffer.from('id\tn\\\\x\n'))!)).toEqual(['id', 'n\\x'])
     expect(findHeader(csv, Buffer.from('a;b'))).toBeUndefined()
-    expect(() => readHeader(csv, Buffer.from('a;;b\n'), 'f')).toThrowError(
-      expect.objectContaining({ code: 'COPY_HEADER_EMPTY' }),
-    )
+    await expect(read(csv, Buffer.from('a;;b\n'))).rejects.toMatchObject({
+      code: 'COPY_HEADER_EMPTY',
+    })
+  })
+
+  it('guesses the delimiter when the names are not those of the table', async () => {
+    const csv = makeCopyOptions({ format: 'csv' })
+    await expect(read(csv, Buffer.from('"a,b"|c\n'), 'a,b', 'c')).rejects.toMatchObject({
+      code: 'COPY_COLUMN_MISSING',
+      hint: expect.stringContaining("--delimiter '|'") as string,
+    })
+    await expect(read(csv, Buffer.from('a\tc\n'), 'a', 'c')).rejects.toMatchObject({
+      hint: expect.stringContaining("--delimiter '\\t'") as string,
+    })
+    expect(await read(csv, Buffer.from('a;c\n'), 'x', 'y')).toEqual(['a;c'])
   })
 })
 
