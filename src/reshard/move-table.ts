@@ -42,6 +42,8 @@ export interface MoveTable {
 
 export interface MovePlan {
   readonly tables: readonly MoveTable[]
+  /** Labels of partitioned tables: they have no rows of their own. */
+  readonly partitioned: ReadonlySet<string>
   readonly sourceCount: number
   readonly targetCount: number
   /** Every table can be streamed in binary. */
@@ -117,6 +119,7 @@ export function planMove(
     .map((table) => moveTable(table, source, maps))
   return {
     tables: moved,
+    partitioned: new Set(tables.filter(({ kind }) => kind === 'p').map(tableLabel)),
     sourceCount: source.shards.length,
     targetCount: target.shards.length,
     isBinarySafe: moved.every((table) => table.isBinarySafe),

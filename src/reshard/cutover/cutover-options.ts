@@ -45,6 +45,8 @@ export interface CutoverOptions {
   readonly log: Log
   /** Named places, for tests that end the process there. */
   readonly point?: (name: string) => Promise<void>
+  /** Called behind the fence: rejects when the sources' tables are not those of the plan. */
+  readonly checkSource?: () => Promise<void>
 }
 
 export interface CutoverReport {

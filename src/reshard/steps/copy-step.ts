@@ -17,6 +17,7 @@ const PART_BYTES = 128 << 20
 export async function copyStep(context: RunContext): Promise<void> {
   const { options, found, journal } = context
   const { source, target, clock, partBytes = PART_BYTES } = options
+  await context.checkTables()
   await journal.note({ copy_started_ms: clock.nowMs() })
   await makePublications(journal, source, found.plan)
   await context.point('copy:publications')
@@ -32,6 +33,7 @@ export async function copyStep(context: RunContext): Promise<void> {
   await copyAll(context, { parts, copied, floors, tally })
   context.copied = tally.tables()
   context.checkSignal()
+  await context.checkTables()
   const dump = await context.dump()
   if (dump) {
     context.say('making keys and indexes')

@@ -19,6 +19,7 @@ export async function cutoverStep(context: RunContext): Promise<void> {
   if (standing === 'switched') return goForward(context)
   if (standing === 'fenced') await abandonCutover({ source, gate, log })
   await config.prepare()
+  await context.checkTables()
   await startFollowers(context)
   await context.watched(catchUp(source, context.followers))
   context.say('switching over')
@@ -38,6 +39,7 @@ export async function cutoverStep(context: RunContext): Promise<void> {
     clock,
     log,
     point: (name) => context.point(`cutover:${name}`),
+    checkSource: () => context.checkTables(),
   })
   context.cutover = report
   await journal.note({ write_pause_ms: report.writePauseMs, cutover_steps: report.steps })

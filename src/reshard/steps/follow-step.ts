@@ -42,6 +42,7 @@ export async function startFollowers(context: RunContext): Promise<void> {
 export async function followStep(context: RunContext): Promise<void> {
   const { options, found, journal } = context
   const { source, target } = options
+  await context.checkTables()
   await startFollowers(context)
   await context.point('follow:started')
   context.say('applying what was written meanwhile')

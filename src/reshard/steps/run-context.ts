@@ -1,7 +1,9 @@
 /** What the steps of one run share: its options, its journal, what is known of both sides, and the streams. */
 import { engineError, toEngineError } from '../../errors/engine-error.js'
 import type { CutoverReport } from '../cutover/cutover-options.js'
+import { DdlWatch } from '../follow/ddl-watch.js'
 import type { Follower } from '../follow/follower.js'
+import type { TableShapes } from '../follow/table-shapes.js'
 import type { Journal } from '../journal/journal.js'
 import type { SchemaDump } from '../schema/dump-schema.js'
 import type { VerifyReport } from '../verify/verify.js'
@@ -29,6 +31,7 @@ export class RunContext {
   /** Aborted when the run is given up: what is under way breaks off, as by the signal of the options. */
   readonly breakOff = new AbortController()
   #dump: SchemaDump | undefined
+  #ddl: DdlWatch | undefined
   #ended = 0
 
   constructor(options: RunOptions, journal: Journal, found: RunFacts) {
@@ -74,7 +77,24 @@ export class RunContext {
   async watched<T>(work: Promise<T>): Promise<T> {
     work.catch(() => undefined)
     const failures = this.followers.map((follower) => follower.failed)
+    if (this.#ddl) failures.push(this.#ddl.failed)
     return Promise.race([work, this.journal.lost, ...failures])
+  }
+
+  /** From now on a change of the sources' tables breaks the run off. */
+  watchTables(before: readonly TableShapes[]): void {
+    const { source, clock } = this.options
+    this.#ddl = new DdlWatch(source, before, clock)
+    this.#ddl.start()
+  }
+
+  /** @throws RESHARD_DDL when a table of a source is not what it was when the run began */
+  async checkTables(): Promise<void> {
+    await this.#ddl?.check()
+  }
+
+  async stopWatching(): Promise<void> {
+    await this.#ddl?.stop()
   }
 
   async stopFollowers(): Promise<void> {

@@ -35,6 +35,10 @@ export class RunGuard {
       store: this.#store,
       progress: () => ({ copiedBytes: context.copiedBytes, changes: context.changesApplied }),
       say: (text) => context.say(text),
+      onStop: () => {
+        context.say('asked to stop: ending after what is under way')
+        context.breakOff.abort()
+      },
       onGiveUp: () => context.breakOff.abort(),
       signal,
       ...(guardPeriodMs === undefined ? {} : { periodMs: guardPeriodMs }),
@@ -59,8 +63,7 @@ export class RunGuard {
   /** Waits for `work` on targets that may have stalled, but not for ever once the run was given up. */
   async patiently(work: Promise<unknown>): Promise<void> {
     const { clock } = this.#context.options
-    const { signal } = this.#context.breakOff
-    if (!signal.aborted) await work
+    if (!this.#guard.isGivingUp) await work
     else await Promise.race([work.catch(() => undefined), clock.sleep(PATIENCE_MS)])
   }
 

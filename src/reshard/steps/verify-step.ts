@@ -10,6 +10,7 @@ import type { RunContext } from './run-context.js'
 export async function verifyStep(context: RunContext): Promise<void> {
   const { options, found, journal } = context
   const { source, target, clock, verifyHoldMs } = options
+  await context.checkTables()
   await startFollowers(context)
   await context.watched(catchUp(source, context.followers))
   context.say('comparing both sides, row by row')
