@@ -39,10 +39,20 @@ export interface ConnectOptions {
 /** What pg hands to TLS. */
 type ConnectionOptions = Exclude<pg.ClientConfig['ssl'], boolean | undefined>
 
-/** A generator seeded from the system's entropy, one a connection as in libpq. */
-export const systemRandom = (): Uint64Source => {
-  const bytes = randomBytes(16)
-  return Prng.ofState(bytes.readBigUInt64LE(0), bytes.readBigUInt64LE(8))
+let weakSeeds = 0n
+
+/**
+ * A generator seeded from the system's entropy, one a connection as in libpq; where that has none, from what differs
+ * between processes, moments and calls. Source followed: libpq_prng_init in fe-connect.c.
+ */
+export const systemRandom = (strong: (size: number) => Buffer = randomBytes): Uint64Source => {
+  try {
+    const bytes = strong(16)
+    return Prng.ofState(bytes.readBigUInt64LE(0), bytes.readBigUInt64LE(8))
+  } catch {
+    const microseconds = BigInt(Math.round(systemClock.nowMs() * 1000))
+    return Prng.ofSeed((++weakSeeds << 32n) ^ BigInt(process.pid) ^ microseconds)
+  }
 }
 
 /** pg's TLS options for a sslmode; undefined when it must not encrypt. */
