@@ -74,8 +74,10 @@ export const rooms = {
     'base',
     'errors',
   ],
+  tasks: ['reshard', 'admin', 'pg', 'config', 'base', 'errors'], // moves that the console starts, as processes of their own
   web: ['metrics', 'admin', 'base', 'errors'], // the only room with fastify
   proxy: [
+    'tasks',
     'web',
     'admin',
     'session',

@@ -3,6 +3,7 @@
  * Pure. Identifiers fold to lower case as in SQL; quoted ones keep their case.
  */
 import { engineError } from '../errors/engine-error.js'
+import { type MoveCommand, moveParsers, type Word } from './parse-move.js'
 
 /** Which pools a command means; neither: all. */
 export interface PoolSelector {
@@ -28,16 +29,11 @@ export type AdminCommand =
       readonly set?: { readonly name: string; readonly value: string }
     }
   | { readonly kind: 'select'; readonly column: string; readonly value: SelectValue }
+  | MoveCommand
   /** porsager/postgres asks for array types when it connects. */
   | { readonly kind: 'array_types' }
 
 export type SelectValue = 'one' | 'version' | 'user' | 'database'
-
-interface Word {
-  readonly text: string
-  readonly isName: boolean
-  readonly isQuoted: boolean
-}
 
 const TOKEN =
   /\s+|--[^\n]*|\/\*[\s\S]*?\*\/|"((?:[^"]|"")*)"|'((?:[^']|'')*)'|([A-Za-z_\u0080-\uffff][\w$.\u0080-\uffff]*|-?\d[\w.]*)|(.)/gy
@@ -87,8 +83,11 @@ export const SHOW_TABLES = new Set([
   'lists',
   'pools',
   'replication',
+  'replication_slots',
   'servers',
   'stats',
+  'table_copies',
+  'tasks',
   'topology',
   'transactions',
   'users',
@@ -97,13 +96,12 @@ export const SHOW_TABLES = new Set([
 ])
 
 const LATER_SHOW = new Set(
-  `peers query_cache prepared mirrors replication_slots table_copies
-   schema_sync tasks instance_id fds sockets active_sockets dns_hosts dns_zones mem peer_pools state totals
+  `peers query_cache prepared mirrors schema_sync instance_id fds sockets active_sockets dns_hosts dns_zones mem peer_pools state totals
    stats_totals stats_averages stats_total stats_average memory`.split(/\s+/),
 )
 
 const LATER = new Set(
-  `healthcheck probe maintenance reset setup reshard schema_sync copy_data replicate cutover stop_task suspend
+  `healthcheck probe maintenance reset setup suspend
    disable enable wait_close force_reload`.split(/\s+/),
 )
 
@@ -147,6 +145,7 @@ const noTables = (command: string) =>
   })
 
 const parsers: Readonly<Record<string, (rest: Word[]) => AdminCommand>> = {
+  ...moveParsers,
   show: parseShow,
   pause: (rest) => ({ kind: 'pause', pools: selector(rest) }),
   resume: (rest) => ({ kind: 'resume', pools: selector(rest) }),
@@ -243,16 +242,18 @@ function parseSet(rest: Word[]): AdminCommand {
     rest.shift()
   const [name, ...more] = rest
   if (!name?.isName) throw engineError('ADMIN_SYNTAX', { reason: 'SET needs a name' })
+  const value = more
+    .filter((word) => word.text !== '=' && (word.text !== 'to' || word.isQuoted))
+    .map((word) => word.text)
+    .join(' ')
+  const [space, limit] = name.text.split('.')
+  if (space === 'reshard' && limit) return { kind: 'set_move', name: limit, value }
   if (!SESSION_SETTINGS.has(name.text)) {
     throw engineError('ADMIN_UNSUPPORTED', {
       command: `SET ${name.text}`,
       instead: 'change the configuration file and RELOAD',
     })
   }
-  const value = more
-    .filter((word) => word.text !== '=' && (word.text !== 'to' || word.isQuoted))
-    .map((word) => word.text)
-    .join(' ')
   return { kind: 'session', tag: 'SET', set: { name: name.text, value } }
 }
 

@@ -1,6 +1,6 @@
 /**
  * One client of the admin database, after its login: frames in, frames out, in the simple and the extended protocol.
- * Sees the proxy only through ProxyView and ProxyControl. Statements run one after the other, in order.
+ * Sees the proxy only through ProxyView and ConsoleControl. Statements run one after the other, in order.
  */
 import { type EngineError, engineError, toEngineError } from '../errors/engine-error.js'
 import {
@@ -31,7 +31,7 @@ import {
   shapeOf,
 } from './answer-command.js'
 import { encodeCell, fieldOf } from './cell.js'
-import type { ProxyControl } from './proxy-control.js'
+import type { ConsoleControl } from './move-control.js'
 
 export interface AdminSession {
   /** One frame of the client; `body` is without tag and length, and is not kept. Resolves when it was dealt with, after those before it. */
@@ -53,7 +53,7 @@ export interface AdminIdentity {
 export function openAdminSession(
   send: (bytes: Buffer) => void,
   view: AnswerContext['view'],
-  control: ProxyControl,
+  control: ConsoleControl,
   identity: AdminIdentity,
 ): AdminSession {
   const conversation = new Conversation(send, view, control, identity)
@@ -63,7 +63,7 @@ export function openAdminSession(
 class Conversation {
   readonly #send: (bytes: Buffer) => void
   readonly #view: AnswerContext['view']
-  readonly #control: ProxyControl
+  readonly #control: ConsoleControl
   readonly #identity: AdminIdentity
   readonly #writer = new FrameWriter()
   readonly #statements = new Map<string, AdminCommand>()
@@ -77,7 +77,7 @@ class Conversation {
   constructor(
     send: (bytes: Buffer) => void,
     view: AnswerContext['view'],
-    control: ProxyControl,
+    control: ConsoleControl,
     identity: AdminIdentity,
   ) {
     this.#send = send

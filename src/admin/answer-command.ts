@@ -1,8 +1,9 @@
 /** Carries a console command out: rows and a command tag. What a command returns is known before it runs. */
 import { engineError } from '../errors/engine-error.js'
 import type { AdminCommand, SelectValue } from './admin-command.js'
-import type { ProxyControl } from './proxy-control.js'
+import type { ConsoleControl } from './move-control.js'
 import type { ProxyView } from './proxy-view.js'
+import { moveTables } from './show-moves.js'
 import { stats } from './show-stats.js'
 import type { Cell, ColumnType, ShowTable } from './show-table.js'
 import { plainTables } from './show-tables.js'
@@ -20,7 +21,7 @@ export interface Answer {
 export interface AnswerContext {
   /** Looked at anew for each command that shows something. */
   readonly view: () => ProxyView | Promise<ProxyView>
-  readonly control: ProxyControl
+  readonly control: ConsoleControl
   readonly identity: { readonly user: string; readonly database: string }
   /** What the client has SET for itself. */
   readonly settings: ReadonlyMap<string, string>
@@ -28,14 +29,14 @@ export interface AnswerContext {
 
 const tables: Readonly<Record<string, ShowTable>> = { ...plainTables, stats }
 
-function tableOf(what: string): ShowTable {
-  const known = tables[what]
+function tableOf(what: string): Pick<ShowTable, 'columns'> {
+  const known = tables[what] ?? moveTables[what]
   if (!known) throw engineError('ADMIN_SYNTAX', { reason: `unknown table "${what}"` })
   return known
 }
 
 /** Positions of the columns that SHOW CLIENTS a, b … keeps: those that say who it is, and those named. */
-function keptColumns(table: ShowTable, wanted: readonly string[]): number[] {
+function keptColumns(table: Pick<ShowTable, 'columns'>, wanted: readonly string[]): number[] {
   const all = table.columns.map((_, i) => i)
   if (wanted.length === 0) return all
   const names = table.columns.map((column) => column.name)
@@ -58,6 +59,14 @@ export function shapeOf(command: AdminCommand): AnswerShape | undefined {
       return [{ name: command.name, type: 'text' }]
     case 'select':
       return [{ name: command.column, type: command.value === 'one' ? 'int4' : 'text' }]
+    case 'reshard':
+    case 'copy_data':
+    case 'replicate':
+    case 'schema_sync':
+      return [{ name: 'task_id', type: 'text' }]
+    case 'cutover':
+    case 'stop_task':
+      return [{ name: command.kind, type: 'text' }]
     case 'array_types':
       return [
         { name: 'oid', type: 'int4' },
@@ -93,6 +102,8 @@ function tagOf(command: AdminCommand, rowCount: number): string {
       return `SELECT ${rowCount}`
     case 'restart_workers':
       return 'RESTART WORKERS'
+    case 'set_move':
+      return 'SET'
     default:
       return command.kind.toUpperCase()
   }
@@ -100,13 +111,38 @@ function tagOf(command: AdminCommand, rowCount: number): string {
 
 async function rowsOf(command: AdminCommand, context: AnswerContext): Promise<Cell[][]> {
   if (command.kind === 'show') {
-    const table = tableOf(command.what)
-    const kept = keptColumns(table, command.columns)
-    return table.rows(await context.view()).map((row) => kept.map((i) => row[i] ?? null))
+    const kept = keptColumns(tableOf(command.what), command.columns)
+    const rows = await shownRows(command.what, context)
+    return rows.map((row) => kept.map((i) => row[i] ?? null))
   }
   if (command.kind === 'parameter') return [[await parameterValue(command.name, context)]]
   if (command.kind === 'select') return [[await selectValue(command.value, context)]]
-  return []
+  return moveRows(command, context)
+}
+
+async function shownRows(what: string, { view, control }: AnswerContext): Promise<Cell[][]> {
+  const ofMoves = moveTables[what]
+  if (ofMoves) return ofMoves.rows(await control.moves.look())
+  return (tables[what] as ShowTable).rows(await view())
+}
+
+/** Commands about moves answer with the task. */
+async function moveRows(command: AdminCommand, { control }: AnswerContext): Promise<Cell[][]> {
+  const { moves } = control
+  switch (command.kind) {
+    case 'reshard':
+    case 'copy_data':
+    case 'replicate':
+    case 'schema_sync':
+      return [[await moves.begin(command.kind, command.from, command.to)]]
+    case 'cutover':
+      return [[await moves.cutover(command.task)]]
+    case 'stop_task':
+      await moves.stop(command.task)
+      return [[command.task]]
+    default:
+      return []
+  }
 }
 
 const selectValue = async (
@@ -186,6 +222,8 @@ async function act(command: AdminCommand, { control }: AnswerContext): Promise<v
       return control.ban(command.poolId)
     case 'unban':
       return control.unban(command.poolId)
+    case 'set_move':
+      return control.moves.set(command.name, command.value)
     default:
   }
 }

@@ -2,6 +2,7 @@
  * The composition root: configuration → pools, planners, sessions, console; and the life of the whole: start, reload, drain, end.
  * Everything else is told what it needs; nothing below imports this.
  */
+import type { ConsoleControl } from '../admin/move-control.js'
 import type { ProxyControl } from '../admin/proxy-control.js'
 import type { ProxyView } from '../admin/proxy-view.js'
 import { UserTable } from '../auth/user-table.js'
@@ -27,6 +28,7 @@ import { Followers } from './followers.js'
 import { Guests } from './guests.js'
 import { type InForce, tlsToClients } from './in-force.js'
 import { DatabaseKnowledge, type KnowledgeSources } from './knowledge.js'
+import { withMoves } from './late-moves.js'
 import { ListenHubs } from './listen-hubs.js'
 import { drainMoved, prepareAll } from './move-shards.js'
 import { openListeners } from './open-listeners.js'
@@ -177,15 +179,23 @@ class RunningProxy implements ServingProxy {
       clock,
       log,
       view: () => fleet?.look() ?? this.view,
-      control: fleet?.control ?? this.control,
+      control: this.#console(),
       ...(fleet ? { saltSecret: fleet.saltSecret } : {}),
       tellSchemaChanged: (database) => fleet?.schemaChanged(database),
       inForce: () => this.#inForce,
       twoPhase: this.#twoPhase,
-      deadlocks: this.#deadlocks,
+      ...{ deadlocks: this.#deadlocks, topology: this.#followers.topology },
       guests: this.#guests,
       authQueries: this.#authQueries,
       listenHubs: this.#listenHubs,
+    })
+  }
+
+  #console(): ConsoleControl {
+    const { clock, fleet } = this.#options
+    return withMoves(fleet?.control ?? this.control, {
+      ...{ clock, config: () => this.#inForce.config },
+      address: () => (fleet ? this.#options : this),
     })
   }
 

@@ -1,7 +1,7 @@
 /** What sessions ask of the proxy, answered from the configuration in force. One object for the life of the proxy; RELOAD changes what it answers. */
 import type { AdminSession } from '../admin/admin-session.js'
 import { openAdminSession } from '../admin/admin-session.js'
-import type { ProxyControl } from '../admin/proxy-control.js'
+import type { ConsoleControl } from '../admin/move-control.js'
 import type { ProxyView } from '../admin/proxy-view.js'
 import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
@@ -26,6 +26,7 @@ import type { InForce } from './in-force.js'
 import type { ListenHubs } from './listen-hubs.js'
 import { loginRulesFor } from './login-rules.js'
 import { requestWatches } from './request-watch.js'
+import type { TopologyWatch } from './topology/topology-watch.js'
 import type { TwoPhaseCommits } from './two-phase-commits.js'
 
 export interface EnvironmentParts {
@@ -35,7 +36,7 @@ export interface EnvironmentParts {
   readonly clients: ClientRegistry
   /** What the console sees and commands: all workers, when there are several. */
   readonly view: () => ProxyView | Promise<ProxyView>
-  readonly control: ProxyControl
+  readonly control: ConsoleControl
   readonly cancels: Cancels
   readonly saltSecret?: Buffer
   /** Tells other workers that a statement changed the schema of a database. */
@@ -47,6 +48,7 @@ export interface EnvironmentParts {
   /** Absent: no transaction may write on several shards. */
   readonly twoPhase: TwoPhaseCommits
   readonly deadlocks: DeadlockWatch
+  readonly topology: Pick<TopologyWatch, 'accessTo'>
   readonly listenHubs: ListenHubs
 }
 
@@ -96,6 +98,7 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       ...(listen ? { listen } : {}),
       pools: shardPools,
       planner: known.planner,
+      epoch: from.topology.accessTo(database),
       pipelines: pipelinesOf(shardPools),
       statements: known.statements,
       poolerMode,

@@ -124,6 +124,12 @@ export const poolErrors = {
     message: '{what} "{name}" does not exist',
     retry: 'safe',
   },
+  ADMIN_TASK: {
+    sqlstate: '55000',
+    message: '{what} could not be done: {reason}',
+    hint: 'SHOW TASKS lists the tasks; pgshard reshard status and plan say more',
+    retry: 'unknown',
+  },
   ADMIN_RELOAD_FAILED: {
     sqlstate: 'F0000',
     message: 'reload failed, the old configuration stays: {reason}',

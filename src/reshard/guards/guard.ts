@@ -29,6 +29,8 @@ export interface GuardOptions {
   /** What the run has done so far. */
   readonly progress: () => Pick<Sample, 'copiedBytes' | 'changes'>
   readonly say: (text: string) => void
+  /** Somebody asks the run to end. */
+  readonly onStop: () => void
   /** Called before the sources are freed: what the run does now breaks off. */
   readonly onGiveUp: () => void
   readonly signal?: AbortSignal | undefined
@@ -152,8 +154,9 @@ export class Guard {
     }
     this.#storing = store
       .exchange(sample)
-      .then((limits) => {
+      .then(({ limits, stop }) => {
         this.#stored = limits
+        if (stop) this.#options.onStop()
       })
       .catch(() => undefined)
       .finally(() => {

@@ -16,9 +16,15 @@ export interface Sample {
   readonly isHeld: boolean
 }
 
+export interface Asked {
+  readonly limits: Partial<GuardLimits>
+  /** The run shall end, so that it can be taken up again. */
+  readonly stop: boolean
+}
+
 export interface SampleStore {
-  /** Keeps a sample; gives the limits that were set since. */
-  exchange(sample: Sample): Promise<Partial<GuardLimits>>
+  /** Keeps a sample; gives what was asked of the run since. */
+  exchange(sample: Sample): Promise<Asked>
   close(): Promise<void>
 }
 
@@ -31,6 +37,8 @@ CREATE TABLE IF NOT EXISTS pgshard.reshard_sample (
   wal_kept bigint NOT NULL, latency_ms float8 NOT NULL, is_held boolean NOT NULL, PRIMARY KEY (run, at));`
 
 const makeTables = `BEGIN; SELECT pg_advisory_xact_lock(7307498303); ${tables} COMMIT`
+
+const STOP = 'stop'
 
 /** After this many samples only every tenth is kept: a move may take days. */
 const DENSE_SAMPLES = 3_600
@@ -53,9 +61,16 @@ export function openSampleStore(target: ReshardSide, run: string): SampleStore {
       )
       let limits: Partial<GuardLimits> = {}
       for (const row of rows) {
+        if (row['name'] === STOP) continue
         limits = { ...limits, ...readSetting(row['name'] ?? '', row['value'] ?? '') }
       }
-      return limits
+      const stop = rows.some((row) => row['name'] === STOP)
+      // Heard once: the run that is taken up again must not end at once.
+      if (stop) {
+        const gone = 'DELETE FROM pgshard.reshard_setting WHERE run = $1 AND name = $2'
+        await adminQuery(client, gone, [run, STOP])
+      }
+      return { limits, stop }
     },
     close: async () => {
       await client?.end().catch(() => undefined)
@@ -89,6 +104,15 @@ export async function changeSetting(
   value: string,
 ): Promise<void> {
   readSetting(name, value)
+  await put(target, run, name, value)
+}
+
+/** Asks a run to end after what it is doing. */
+export function requestStop(target: ReshardSide, run: string): Promise<void> {
+  return put(target, run, STOP, 'asked')
+}
+
+async function put(target: ReshardSide, run: string, name: string, value: string): Promise<void> {
   await withShard(target.shards[0] as ReshardSide['shards'][number], async (client) => {
     await adminQuery(client, makeTables)
     await adminQuery(

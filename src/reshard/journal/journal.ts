@@ -79,7 +79,8 @@ export async function ensureTargetTables(client: HostClient): Promise<void> {
   )
 }
 
-const pairName = (source: string, target: string): string => JSON.stringify([source, target])
+/** What the lock of a move is named after. */
+export const pairName = (source: string, target: string): string => JSON.stringify([source, target])
 
 /** A name for a run: short, and good in the name of a slot. */
 export const newRunName = (): string => randomBytes(4).toString('hex')

@@ -27,6 +27,11 @@ async function tryLock(client: HostClient, space: number, name: string): Promise
   return row?.['got'] === 'true'
 }
 
+/** A process works on the run. */
+export async function isRunLocked(client: HostClient, name: string): Promise<boolean> {
+  return (await adminQuery(client, holderQuery, [RUN_LOCK, name])).length > 0
+}
+
 /** How long the sessions of a process that has just died may take to end. */
 const GRACE_MS = 5_000
 

@@ -1,5 +1,5 @@
 /** A proxy of two pools and one client for the console, and a record of what it was asked to do. */
-import type { ProxyControl } from '../../../src/admin/proxy-control.js'
+import type { ConsoleControl } from '../../../src/admin/move-control.js'
 import type { ClientView, PoolView, ProxyView } from '../../../src/admin/proxy-view.js'
 
 const traffic = {
@@ -98,7 +98,7 @@ export function fakeProxy() {
     transactions: () => [],
     topology: () => [],
   }
-  const control: ProxyControl = {
+  const control: ConsoleControl = {
     pause: async (pools) => void log.push(`pause ${JSON.stringify(pools)}`),
     resume: (pools) => void log.push(`resume ${JSON.stringify(pools)}`),
     reconnect: (pools) => void log.push(`reconnect ${JSON.stringify(pools)}`),
@@ -109,6 +109,34 @@ export function fakeProxy() {
     ban: (id) => void log.push(`ban ${id}`),
     unban: (id) => void log.push(`unban ${id}`),
     restartWorkers: async () => void log.push('restart workers'),
+    moves: {
+      begin: async (kind, from, to) => {
+        log.push(`${kind} ${from} ${to}`)
+        return 'a1b2c3d4'
+      },
+      cutover: async (task) => {
+        log.push(`cutover ${task}`)
+        return task ?? 'a1b2c3d4'
+      },
+      stop: async (task) => void log.push(`stop ${task}`),
+      set: async (name, value) => void log.push(`set ${name} ${value}`),
+      look: async () => ({
+        tasks: [
+          {
+            id: 'a1b2c3d4',
+            from: 'shop',
+            to: 'shop_new',
+            state: 'copying',
+            step: 'copy',
+            startedAtMs: 0,
+            updatedAtMs: 61_000,
+            error: null,
+          },
+        ],
+        copies: [],
+        slots: [],
+      }),
+    },
   }
   return { view, control, log }
 }
