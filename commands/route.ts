@@ -9,7 +9,7 @@ import type { RouteDescription } from '../src/routing/describe-route.js'
 export default class Route extends BaseCommand {
   static override summary = 'Show where a statement would go, and why, without running it.'
   static override description =
-    'Reads the configuration only and asks no server: tables are those that the configuration names, others follow its rule for them. Several statements give one line each. A statement that would be refused is an answer too: exit code 0.'
+    'Reads the configuration only and asks no server: tables are those that the configuration names, others follow its rule for them. Several statements give one line each; `--verbose` shows the texts that shards are sent. A statement that would be refused is an answer too: exit code 0.'
   static override examples = [
     "<%= config.bin %> route --config pgdog.toml --database app 'SELECT * FROM users WHERE id = 42'",
     "<%= config.bin %> route --database app --param 42 --json 'SELECT * FROM users WHERE id = $1'",
@@ -54,7 +54,8 @@ export default class Route extends BaseCommand {
       ...plannerOptions(config, database),
     })
     const searchPath = flags['search-path'].split(',').map((schema) => schema.trim())
-    const routes = describeRoutes(planner, sql, textParameters(flags.param ?? []), { searchPath })
+    const parameters = textParameters(flags.param ?? [])
+    const routes = describeRoutes(planner, sql, parameters, { searchPath }, this.verbose)
     for (const route of routes) this.log(render(route))
     for (const route of routes.slice(0, -1)) this.emit(route)
     return routes.at(-1)
@@ -95,6 +96,9 @@ function render(route: RouteDescription): string {
   }[route.target]
   const lines = [`${route.how}: ${where} (${route.kind}, ${route.role})`]
   for (const reason of route.reasons) lines.push(`  ${reason}`)
+  for (const { shards, sql } of route.texts ?? []) {
+    lines.push(`  to shard${shards.length > 1 ? 's' : ''} ${shards.join(', ')}: ${sql}`)
+  }
   if (route.error?.hint) lines.push(`  hint: ${route.error.hint}`)
   return lines.join('\n')
 }

@@ -26,6 +26,13 @@ export interface RouteDescription {
     readonly hint?: string
   }
   readonly sql: string
+  /** What the shards are sent where it is not `sql`; only when they were asked for. */
+  readonly texts?: readonly ShardText[]
+}
+
+export interface ShardText {
+  readonly shards: readonly number[]
+  readonly sql: string
 }
 
 const writes = new Set(['insert', 'update', 'delete', 'merge'])
@@ -51,6 +58,21 @@ function targetOf(plan: Plan, shards: readonly number[], shardCount: number) {
   if (plan.how === 'refuse' || shards.length === 0) return 'none'
   if (shards.length === 1) return 'one'
   return shards.length === shardCount ? 'all' : 'some'
+}
+
+function textsOf(plan: Plan, shardCount: number): ShardText[] {
+  const { merge, split, explain, gather } = plan
+  if (merge) return [{ shards: listShards(plan.target, shardCount), sql: merge.sql }]
+  const rows = (gather?.tables ?? []).map(({ shards, schema, name, columns, filter }) => {
+    const list = columns.map((column) => column.name).join(', ')
+    const where = filter === undefined ? '' : ` WHERE ${filter}`
+    return {
+      shards: listShards(shards, shardCount),
+      sql: `SELECT ${list} FROM ${schema}.${name}${where}`,
+    }
+  })
+  const parts = split?.parts ?? explain?.parts ?? []
+  return [...rows, ...parts.map(({ shard, sql }) => ({ shards: [shard], sql }))]
 }
 
 /** Parameters written as text, as a driver would bind them. */
@@ -89,6 +111,7 @@ function describe(
   plan: Plan,
   shardCount: number,
   given: number,
+  showsTexts: boolean,
 ): RouteDescription {
   const own = sql.slice(statement.start, statement.end)
   const shards = plan.how === 'refuse' ? [] : listShards(plan.target, shardCount)
@@ -102,6 +125,7 @@ function describe(
     reasons: [...plan.reasons, ...missingValues(own, given)],
     ...(plan.error ? { error: plan.error } : {}),
     sql: own,
+    ...(showsTexts ? { texts: textsOf(plan, shardCount) } : {}),
   }
 }
 
@@ -111,6 +135,7 @@ export function describeRoutes(
   sql: string,
   parameters: BoundParameters | undefined,
   context: RouteContext,
+  showsTexts = false,
 ): RouteDescription[] {
   const query = planner.plan(sql)
   if (query.syntaxError) {
@@ -133,6 +158,7 @@ export function describeRoutes(
   }
   return query.statements.map((statement) => {
     const plan = statement.route(parameters, context)
-    return describe(statement, sql, plan, planner.shardCount, parameters?.count ?? 0)
+    const given = parameters?.count ?? 0
+    return describe(statement, sql, plan, planner.shardCount, given, showsTexts)
   })
 }

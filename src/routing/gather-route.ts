@@ -15,7 +15,7 @@ import { pinOf, type Table, tablesOf } from './gather-tables.js'
 import { viewsOver, type WithViews } from './gather-views.js'
 import type { Run } from './key-value.js'
 import type { ShardsOf } from './pins.js'
-import { pinAdvice, type Role, unsupported } from './plans.js'
+import { pinAdvice, type Role, unsupported, untoldTypes } from './plans.js'
 import { levelsOf, type Places } from './resolve.js'
 import type { RoutingWorld } from './world.js'
 
@@ -248,7 +248,7 @@ function compileTold(places: Places, role: Role, world: RoutingWorld): (run: Run
       return unsupported('TABLESAMPLE', pinAdvice)
     }
     const target = pins.map((pin) => pin(run)).reduce(uniteShards, noShard)
-    return { how: 'gather', target, role, reasons }
+    return { how: 'gather', target, role, reasons: [...reasons, untoldTypes] }
   }
 }
 

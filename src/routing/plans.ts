@@ -71,6 +71,10 @@ export function unsupported(what: string, advice: string): Plan {
   return refuse(engineError('ROUTE_UNSUPPORTED', { what, advice }))
 }
 
+/** Offline, of a way that hangs on the types of columns. */
+export const untoldTypes =
+  'the columns of its tables are not known here: serve, which reads them, may take another way'
+
 export const pinAdvice =
   'give the sharding key of every sharded table a value in the WHERE clause, or name a shard with /* pgshard_shard: N */'
 export const eachShardAdvice = 'run it on each shard with /* pgshard_shard: N */ before it'

@@ -10,7 +10,7 @@ import { compileGather } from './gather-route.js'
 import type { Run } from './key-value.js'
 import { NotMergeable } from './merge-columns.js'
 import { compileMerge, type Merged } from './merge-plan.js'
-import { concatenateFrom, type Role, relayNowhere, relayTo } from './plans.js'
+import { concatenateFrom, type Role, relayNowhere, relayTo, untoldTypes } from './plans.js'
 import type { Places } from './resolve.js'
 import type { RoutingWorld } from './world.js'
 
@@ -61,7 +61,11 @@ function compileMerged({
       return relayTo(shard ?? 0, role, 'PostgreSQL refuses a LIMIT or OFFSET below zero')
     }
     if (!merged || merged instanceof NotMergeable) return gather(merged?.reason ?? reason, run)
-    if (merged.isCertain || !world.catalog) return mergePlan(merged, target, role)
+    if (merged.isCertain) return mergePlan(merged, target, role)
+    if (!world.catalog) {
+      const reasons = [...merged.reasons, untoldTypes]
+      return mergePlan({ ...merged, reasons }, target, role)
+    }
     // the types of its keys are known when rows come: another way is better, if there is one
     const gathered = gather(reason, run)
     return gathered.how === 'refuse' ? mergePlan(merged, target, role) : gathered
