@@ -1,4 +1,5 @@
 /** Rows that are equal in the grouping columns, which come behind each other, become one: the first, with its aggregates combined. */
+import { engineError } from '../errors/engine-error.js'
 import type { MergeProgram } from '../plan/merge-program.js'
 import type { FieldDescription } from '../wire/backend-messages.js'
 import type { Combiner } from './aggregates/combiner.js'
@@ -16,6 +17,14 @@ interface Combined {
   readonly column: number
   readonly parts: readonly number[]
   readonly combiner: Combiner
+}
+
+/** Groups are told apart by keys of the order alone: one that is no key of it would join groups in silence. @throws INTERNAL */
+function checkOrder({ unique = [], order }: MergeProgram): void {
+  const loose = unique.find((column) => !order.some((key) => key.column === column))
+  if (loose === undefined) return
+  const message = `rows are grouped by column ${loose}, and not in its order`
+  throw engineError('INTERNAL', { message })
 }
 
 export class GroupRows implements RowStage {
@@ -38,6 +47,7 @@ export class GroupRows implements RowStage {
     next: RowStage,
   ) {
     const unique = new Set(program.unique)
+    checkOrder(program)
     this.#keys = new RowKeys(
       program.order.filter(({ column }) => unique.has(column)),
       fields,

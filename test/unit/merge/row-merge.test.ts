@@ -9,6 +9,12 @@ const text = 25
 const column = (...values: Value[]): Value[][] => values.map((value) => [value])
 const first = (rows: (string | null)[][]): (string | null)[] => rows.map(([value]) => value ?? null)
 
+test('groups by a column that is no key of the order are never joined in silence', () => {
+  const grouped = { program: program({ order: [ascending(0)], unique: [0, 1], visible: 2 }) }
+  const fields = [field(int8), field(int8)]
+  expect(() => mergeAll({ ...grouped, fields }, [[['1', '2']]])).toThrow(/grouped by column 1/)
+})
+
 describe('ordered merge', () => {
   const byInt = { program: program({ order: [ascending(0)] }), fields: [field(int8)] }
 
