@@ -196,7 +196,9 @@ function placementOf(table: CopyTable, flags: CopyShardFlags, shards: ShardChoic
   }
   const map = makeShardMap(shards.sharding)
   const hasColumn = (column: string) => table.columns.some(({ name }) => name === column)
-  const found = map.tableOf(table.schema, table.name, hasColumn)
+  // A partition stands where the configuration puts the table that it is a partition of.
+  const { schema, name } = table.root ?? table
+  const found = map.tableOf(schema, name, hasColumn)
   if (found.kind === 'sharded') {
     const { column, keyType } = found.table
     const modifier = keyModifier(table, column, keyType)

@@ -19,6 +19,8 @@ export interface CopyColumn {
 export interface CopyTable {
   readonly schema: string
   readonly name: string
+  /** The partitioned table that it is a partition of, at the top; absent: it is none. */
+  readonly root?: { readonly schema: string; readonly name: string }
   /** Neither dropped nor generated, in order. */
   readonly columns: readonly CopyColumn[]
   readonly serverMajor: number
@@ -28,12 +30,14 @@ const columnsSql = `
   select n.nspname, c.relname, a.attname, pg_catalog.format_type(b.oid, null) as type, b.oid as type_oid,
          case t.typtype when 'd' then t.typtypmod else a.atttypmod end as modifier,
          pg_catalog.pg_get_expr(d.adbin, d.adrelid) as default_text, a.attidentity as identity,
-         pg_catalog.current_setting('server_version_num') as version
+         pg_catalog.current_setting('server_version_num') as version, rn.nspname as root_schema, r.relname as root
     from pg_catalog.pg_class c
     join pg_catalog.pg_namespace n on n.oid = c.relnamespace
     join pg_catalog.pg_attribute a on a.attrelid = c.oid
     join pg_catalog.pg_type t on t.oid = a.atttypid
     join pg_catalog.pg_type b on b.oid = case t.typtype when 'd' then t.typbasetype else t.oid end
+    left join pg_catalog.pg_class r on c.relispartition and r.oid = pg_catalog.pg_partition_root(c.oid)
+    left join pg_catalog.pg_namespace rn on rn.oid = r.relnamespace
     left join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
    where c.oid = pg_catalog.to_regclass($1) and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
    order by a.attnum`
@@ -50,6 +54,9 @@ export async function readCopyTable(
   return {
     schema: first['nspname'] ?? '',
     name: first['relname'] ?? '',
+    ...(first['root'] == null
+      ? {}
+      : { root: { schema: first['root_schema'] ?? '', name: first['root'] } }),
     columns: rows.map((row) => ({
       name: row['attname'] ?? '',
       type: row['type'] ?? '',

@@ -202,8 +202,10 @@ describe('D140: rows and tables without a place', () => {
       ...{ columns: [{ name: 'id' }, { name: 'v' }], from: to, to },
       ...{ isBinarySafe: true, bytes: 0, rowEstimate: 0 },
     } as unknown as MoveTable
-    return { tables: [table], sourceCount: 1, targetCount: SHARDS, isBinarySafe: true },
+    return {
+      ...{ tables: [table], sourceCount: 1, targetCount: SHARDS, isBinarySafe: true },
       partitioned: new Set<string>(),
+    }
   }
 
   /** A change that is followed: routed, then stored where it shall be. */
