@@ -61,6 +61,10 @@ export default class Setup extends BaseCommand {
       guards: flags.guards,
       dryRun: flags['dry-run'],
       drop: flags.drop,
+      review: async (sharding, ask) => {
+        const { reviewConstraints } = await import('../src/routing/constraint-list.js')
+        return reviewConstraints(sharding, ask)
+      },
     })
     const report = await ready.run()
     this.#print(report)

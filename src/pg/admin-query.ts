@@ -26,6 +26,16 @@ export async function adminQuery(
   }
 }
 
+/** Runs one statement; rows as lists of their columns' texts. */
+export async function adminRows(client: pg.Client, sql: string): Promise<(string | null)[][]> {
+  try {
+    const types = asText as unknown as pg.CustomTypesConfig
+    return (await client.query({ text: sql, rowMode: 'array', types })).rows
+  } catch (error) {
+    throw serverFailure(error, clientWhere(client))
+  }
+}
+
 /** Runs `work` inside BEGIN … COMMIT; rolls back when it throws. */
 export async function inTransaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   await adminQuery(client, 'begin')

@@ -12,6 +12,7 @@ import { engineError, toEngineError } from '../errors/engine-error.js'
 import type { PlannedQuery, QueryPlanner } from '../plan/plan.js'
 import type { OpenServer } from '../pool/definition.js'
 import type { UserPools } from '../pool/user-pools.js'
+import { listConstraints } from '../routing/constraint-list.js'
 import type { ServerConnection } from '../server/server-connection.js'
 import type { ServerTarget } from '../server/server-target.js'
 import { StatementRegistry } from '../server/shared-statement.js'
@@ -60,6 +61,7 @@ export class DatabaseKnowledge {
   /** What shards do otherwise than shard 0, so that statements over several would not answer as one PostgreSQL. */
   differences: readonly ShardDifference[] = []
   readonly #sources: KnowledgeSources
+  #hasSaidConstraints = false
   readonly #searchPaths = new Map<string, readonly string[]>()
   readonly #isolations = new Map<string, string>()
   #pools: () => UserPools | undefined
@@ -206,6 +208,7 @@ export class DatabaseKnowledge {
       if (!isComplete) this.#readAgainLater()
       this.#seen = asked
       this.#sources.log.debug('the schema was read', { database: this.name })
+      this.#sayConstraints(reading)
     } catch (error) {
       this.#failure = toEngineError(error).message
       const facts = { database: this.name, error: this.#failure }
@@ -213,6 +216,15 @@ export class DatabaseKnowledge {
       else this.#sources.log.warn('the schema of a sharded database could not be read', facts)
       if (!this.#reading) await this.#readProvisionally(sharding)
       this.#readAgainLater()
+    }
+  }
+
+  /** Once: tables whose constraints no shard can keep, so that writes to them are refused. */
+  #sayConstraints({ catalog, sharding }: Reading): void {
+    if (this.#hasSaidConstraints || !catalog || sharding.shardCount === 1) return
+    this.#hasSaidConstraints = true
+    for (const { text, refuses } of listConstraints(catalog, sharding)) {
+      if (refuses) this.#sources.log.warn(text, { database: this.name })
     }
   }
 

@@ -14,28 +14,39 @@ export interface LocalConstraint {
 }
 
 const generating =
-  /^(?:nextval|gen_random_uuid|uuidv4|uuidv7|uuid_generate_v[1-5]|(?:pgshard|pgdog)\.unique_id)\(/
+  /^(?:(?:"[^"]+"|\w+)\.)?(?:nextval|gen_random_uuid|uuidv4|uuidv7|uuid_generate_v[1-5]|unique_id)\(/
 
 const isGenerated = (column: CatalogColumn | undefined): boolean =>
   column !== undefined && (column.identity || generating.test(column.default ?? ''))
 
-function holdsGlobally(
-  constraint: CatalogConstraint,
-  relation: CatalogRelation,
-  key: string,
-): boolean {
-  if (constraint.columns.includes(key)) return true
+/** A column of it is filled by values that no two shards generate. */
+function isFilled(constraint: CatalogConstraint, relation: CatalogRelation): boolean {
   if (constraint.kind === 'exclusion') return false
   return constraint.columns.some((name) =>
     isGenerated(relation.columns.find((column) => column.name === name)),
   )
 }
 
+const holdsGlobally = (
+  constraint: CatalogConstraint,
+  relation: CatalogRelation,
+  key: string,
+): boolean => constraint.columns.includes(key) || isFilled(constraint, relation)
+
+/** Unique constraints that hold because of how their values come about. */
+export const generatedConstraints = (
+  relation: CatalogRelation,
+  table: ShardedTable,
+): readonly LocalConstraint[] =>
+  relation.constraints
+    .filter((one) => !one.columns.includes(table.column) && isFilled(one, relation))
+    .map(({ name, columns }) => ({ name, kind: 'unique', columns }))
+
 /** The constraints of a sharded table that would hold on each shard only; those accepted in the configuration left out. */
 export function localConstraints(
   relation: CatalogRelation,
   table: ShardedTable,
-  world: RoutingWorld,
+  world: Pick<RoutingWorld, 'catalog' | 'map'>,
 ): readonly LocalConstraint[] {
   const accepted = new Set(table.localConstraints ?? [])
   const unique = relation.constraints

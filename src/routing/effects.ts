@@ -5,10 +5,14 @@ import { isBuiltin } from '../sql/describe-statement.js'
 import type { FunctionUse, Level, Statement } from '../sql/statement.js'
 import type { RoutingWorld } from './world.js'
 
+/** Draws from a sequence of setup's. */
+export const isUniqueId = ({ schema, name }: FunctionUse): boolean =>
+  schema === 'pgshard' && name === 'unique_id'
+
 /** A function that may do anything: not PostgreSQL's own, or one of the user's that shares its name. */
 export function isForeign(call: FunctionUse, world: RoutingWorld): boolean {
   if (world.cleanFunctions.has(call.name)) return false
-  if (call.schema === 'pgshard' && call.name === 'unique_id') return false
+  if (isUniqueId(call)) return false
   if (!isBuiltin(call)) return true
   return call.schema !== 'pg_catalog' && (world.catalog?.functionsNamed(call.name).length ?? 0) > 0
 }
@@ -42,7 +46,8 @@ const mayRunUserCode = (relation: CatalogRelation, changed: boolean): boolean =>
 const hasForeignDefault = (column: { default?: string }): boolean =>
   column.default !== undefined &&
   [...column.default.matchAll(/([\w.]+)\(/g)].some(
-    ([, name]) => !isBuiltin({ name: name!.replace(/^pg_catalog\./, '') }),
+    ([, name]) =>
+      name !== 'pgshard.unique_id' && !isBuiltin({ name: name!.replace(/^pg_catalog\./, '') }),
   )
 
 function touchesUserCode(level: Level, world: RoutingWorld): boolean {
@@ -79,7 +84,7 @@ export function effectsOf(statement: Statement, world: RoutingWorld): Effects {
 
 /** A replica may answer. */
 export function readsOnly(statement: Statement, world: RoutingWorld): boolean {
-  if (!statement.isRead) return false
+  if (!statement.isRead || statement.functions.some(isUniqueId)) return false
   return (
     foreignOperator(statement, world) === undefined &&
     !statement.functions.some((call) => isForeign(call, world) && !isHarmlessForeign(call, world))

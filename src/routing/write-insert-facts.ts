@@ -5,7 +5,7 @@ import type { KeyPlacer } from '../sharding/key-placer.js'
 import type { ShardedTable } from '../sharding/sharded-table.js'
 import { isBuiltin } from '../sql/describe-statement.js'
 import type { Level, Statement } from '../sql/statement.js'
-import { isForeign } from './effects.js'
+import { isForeign, isUniqueId } from './effects.js'
 import { columnNamed } from './key-column.js'
 import type { Places, Resolved } from './resolve.js'
 import type { RoutingWorld } from './world.js'
@@ -48,9 +48,7 @@ export const missingKey = ({ table, target }: Insert): Error =>
 const mayDraw = (statement: Statement, level: Level, world: RoutingWorld): boolean =>
   level.children.length === 0 &&
   statement.functions.every(
-    (call) =>
-      (call.name === 'unique_id' && call.schema === 'pgshard') ||
-      (isBuiltin(call) && !isForeign(call, world)),
+    (call) => isUniqueId(call) || (isBuiltin(call) && !isForeign(call, world)),
   )
 
 function filledColumns(

@@ -6,6 +6,7 @@ import type { ShardedTable } from '../sharding/sharded-table.js'
 import { volatileBuiltins } from '../sql/builtin-functions.js'
 import { isBuiltin } from '../sql/describe-statement.js'
 import type { Level, Statement } from '../sql/statement.js'
+import { isUniqueId } from './effects.js'
 import { columnNamed } from './key-column.js'
 import { compilePin, keyClass } from './pins.js'
 import { pinAdvice, refuse, unsupported } from './plans.js'
@@ -50,7 +51,9 @@ function compileScattered(
 const article = (verb: string): string => `${/^[AEIOU]/.test(verb) ? 'an' : 'a'} ${verb}`
 
 const unsteadyBuiltin = (statement: Statement): string | undefined =>
-  statement.functions.find((call) => isBuiltin(call) && volatileBuiltins.has(call.name))?.name
+  statement.functions.find(
+    (call) => isUniqueId(call) || (isBuiltin(call) && volatileBuiltins.has(call.name)),
+  )?.name
 
 /** Columns of a reference table that would get another value on each shard. */
 function unsteadyColumn(level: Level, target: Resolved): string | undefined {

@@ -4,11 +4,17 @@
  */
 import { randomBytes } from 'node:crypto'
 import { engineError, isEngineError } from '../errors/engine-error.js'
-import { inTransaction } from '../pg/admin-query.js'
+import { adminRows, inTransaction } from '../pg/admin-query.js'
 import type { ShardedTable } from '../sharding/sharded-table.js'
 import { applySequences, planSequences, type SequencePlan } from './apply-sequences.js'
 import { type GuardChange, guardChange } from './guards.js'
-import { CURRENT_VERSION, roleGrants, SCHEMA_LOCK, schemaVersions } from './schema-text.js'
+import {
+  CURRENT_VERSION,
+  roleGrants,
+  SCHEMA_LOCK,
+  schemaVersions,
+  uniqueIdSql,
+} from './schema-text.js'
 import { sequenceChanges } from './sequences.js'
 import { type SetupShard, withSetupShards } from './setup-shards.js'
 import type { SetupTarget } from './setup-target.js'
@@ -23,6 +29,8 @@ import { findShardedRelations, type ShardedRelation } from './sharded-relations.
 import { qualified, quoteName } from './sql-text.js'
 
 export interface SetupOptions {
+  /** Says what does not hold over shards, from the catalogue of one of them; each line is a note. */
+  readonly review?: (ask: (sql: string) => Promise<(string | null)[][]>) => Promise<string[]>
   readonly guards: boolean
   readonly dryRun: boolean
 }
@@ -66,12 +74,17 @@ export function runSetup(
     const notes: string[] = []
     const seen = await look(shards, target, tables, notes)
     const identity = assignIdentity(target.database, seen.states, randomBytes(4).toString('hex'))
-    const schema = seen.states.map((state, number) => schemaSql(state, identity, number))
+    const grows = seen.states.some(({ shardId }) => shardId === undefined)
+    const schema = seen.states.map((state, number) => schemaSql(state, identity, number, grows))
     const grants = seen.roles.map((role) => roleGrants(quoteName(role))).join('')
     if (!options.dryRun) await applySchema(shards, schema, grants)
     const sequences = await planSequences(shards, seen.relations)
     notes.push(...sequences.skipped.map((reason) => `sequence ${reason}; left as it is`))
     if (!options.dryRun) await applySequences(shards, seen.relations, sequences)
+    const [first] = shards
+    if (first && options.review) {
+      notes.push(...(await options.review((sql) => adminRows(first.client, sql))))
+    }
     const guards = guardChanges(seen.relations, options.guards, notes)
     if (!options.dryRun) await applyGuards(shards, guards)
     return {
@@ -150,7 +163,7 @@ async function existingRoles(
 }
 
 /** Migrations, version and identity of one shard; empty when all is there. */
-function schemaSql(state: ShardState, identity: Identity, number: number): string {
+function schemaSql(state: ShardState, identity: Identity, number: number, grows: boolean): string {
   const pending = schemaVersions.filter((one) => one.version > state.version)
   const versionRow = `INSERT INTO pgshard.schema_version (version) VALUES (${CURRENT_VERSION})
   ON CONFLICT (only_row) DO UPDATE SET version = excluded.version, changed_at = now();
@@ -160,6 +173,8 @@ function schemaSql(state: ShardState, identity: Identity, number: number): strin
     ...pending.map((one) => one.sql),
     pending.length > 0 ? versionRow : '',
     identitySql(identity, number),
+    // a shard that came later must be known to those that were there
+    pending.length > 0 || grows ? uniqueIdSql(identity.shardIds, number) : '',
   ].join('')
 }
 

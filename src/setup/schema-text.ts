@@ -167,6 +167,30 @@ GRANT EXECUTE ON FUNCTION pgshard.decide(bytea, integer[]), pgshard.forget(bytea
 REVOKE ALL ON FUNCTION pgshard.abort(text), pgshard.settle(bytea), pgshard.sweep_aborts(), pgshard.decision_key(text) FROM PUBLIC;
 `
 
+/** Numbers for `unique_id()`: counted by each shard for itself, and told apart by the number of the shard's node in their low bits. */
+const uniqueNumbers = `
+CREATE SEQUENCE IF NOT EXISTS pgshard.unique_number AS bigint MINVALUE 0 START WITH 1 MAXVALUE 9007199254740991 NO CYCLE;
+GRANT USAGE ON SEQUENCE pgshard.unique_number TO PUBLIC;
+GRANT SELECT ON pgshard.node TO PUBLIC;
+`
+
+/**
+ * The function by which one shard gives ids that no other gives, and the lease of its node number, which nobody else ever
+ * gets: numbers of nodes follow from the ids of shards, which never change.
+ */
+export function uniqueIdSql(shardIds: readonly number[], here: number): string {
+  const leases = shardIds.map((id) => `(${id - 1}, 'shard ${id}', 'infinity')`)
+  return `INSERT INTO pgshard.node (id, holder, leased_until) VALUES
+  ${leases.join(',\n  ')}
+  ON CONFLICT (id) DO NOTHING;
+CREATE OR REPLACE FUNCTION pgshard.unique_id() RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+RETURN (nextval('pgshard.unique_number'::regclass) << 10) | ${(shardIds[here] as number) - 1};
+COMMENT ON FUNCTION pgshard.unique_id() IS 'a number that no other shard of this cluster gives';
+GRANT EXECUTE ON FUNCTION pgshard.unique_id() TO PUBLIC;
+`
+}
+
 export interface SchemaVersion {
   readonly version: number
   readonly sql: string
@@ -178,6 +202,7 @@ export const schemaVersions: readonly SchemaVersion[] = [
     version: 1,
     sql: `${tables}${decideFunctions}${recoveryFunctions}${bucketFunction}${publicGrants}`,
   },
+  { version: 2, sql: uniqueNumbers },
 ]
 
 export const CURRENT_VERSION = (schemaVersions.at(-1) as SchemaVersion).version
@@ -192,6 +217,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON pgshard.copy_checkpoint, pgshard.node, p
 
 /** Every object of all versions, dropped one by one without CASCADE: what depends on them stops it. */
 export const dropObjects = `
+DROP FUNCTION IF EXISTS pgshard.unique_id();
+DROP SEQUENCE IF EXISTS pgshard.unique_number;
 DROP FUNCTION IF EXISTS pgshard.decide(bytea, integer[]), pgshard.forget(bytea), pgshard.abort(text),
   pgshard.settle(bytea), pgshard.sweep_aborts(), pgshard.decision_key(text), pgshard.bucket(bigint, integer);
 DROP TABLE IF EXISTS pgshard.schema_version, pgshard.shard, pgshard.decision, pgshard.copy_checkpoint,
