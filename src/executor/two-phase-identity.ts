@@ -23,11 +23,27 @@ export interface TwoPhaseIdentity {
   readonly shardIds: readonly number[]
 }
 
+/** What the shards let a user do. */
+export interface TwoPhaseUser extends TwoPhaseIdentity {
+  /** The first shard on which it may not recover; undefined: it may on all. */
+  readonly unrecoverable: ShardId | undefined
+  /** May end what others have prepared, on every shard. */
+  readonly isSuperuser: boolean
+}
+
 const facts = `SELECT to_regclass('pgshard.shard') IS NOT NULL,
   current_setting('max_prepared_transactions')::int > 0,
   to_regprocedure('pgshard.abort(text)') IS NOT NULL
     AND has_schema_privilege('pgshard', 'USAGE')
-    AND has_function_privilege(to_regprocedure('pgshard.abort(text)'), 'EXECUTE')`
+    AND has_function_privilege(to_regprocedure('pgshard.abort(text)'), 'EXECUTE'),
+  (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)`
+
+/** hard-parts §3.5: who prepares must be sure that somebody recovers. */
+export const notRecoverable = (database: string, shard: ShardId): Error =>
+  engineError('TWO_PHASE_NOT_READY', {
+    database,
+    reason: `shard ${shard} does not let this user recover`,
+  })
 
 /**
  * Reads the identity of all shards.
@@ -38,20 +54,31 @@ export async function readTwoPhaseIdentity(
   shardCount: number,
   withServer: WithServer,
 ): Promise<TwoPhaseIdentity> {
+  const user = await readTwoPhaseUser(database, shardCount, withServer)
+  if (user.unrecoverable !== undefined) throw notRecoverable(database, user.unrecoverable)
+  return user
+}
+
+/** The same of a user for whom another may recover. @throws TWO_PHASE_NOT_READY */
+export async function readTwoPhaseUser(
+  database: string,
+  shardCount: number,
+  withServer: WithServer,
+): Promise<TwoPhaseUser> {
   const refuse = (reason: string) => engineError('TWO_PHASE_NOT_READY', { database, reason })
   const found = await Promise.all(
     Array.from({ length: shardCount }, (_, shard) =>
       withServer(shard, async (server) => {
-        const [hasSchema, mayPrepare, mayRecover] = await firstRow(server, facts)
+        const [hasSchema, mayPrepare, mayRecover, isSuperuser] = await firstRow(server, facts)
         if (mayPrepare !== 't') throw refuse(`shard ${shard} has max_prepared_transactions = 0`)
         if (hasSchema !== 't') throw refuse(`shard ${shard} has no schema pgshard`)
-        if (mayRecover !== 't') throw refuse(`shard ${shard} does not let this user recover`)
         const [id, clusterId] = await firstRow(
           server,
           'SELECT id, cluster_id FROM pgshard.shard WHERE is_here',
         )
         if (!id || !clusterId) throw refuse(`shard ${shard} has no id`)
-        return { id: Number(id), clusterId }
+        const rights = { mayRecover: mayRecover === 't', isSuperuser: isSuperuser === 't' }
+        return { id: Number(id), clusterId, ...rights }
       }),
     ),
   )
@@ -61,7 +88,13 @@ export async function readTwoPhaseIdentity(
     throw refuse('its shards belong to different clusters')
   }
   if (new Set(shardIds).size < shardIds.length) throw refuse('two shards have the same id')
-  return { clusterId, shardIds }
+  const first = found.findIndex(({ mayRecover }) => !mayRecover)
+  return {
+    clusterId,
+    shardIds,
+    unrecoverable: first < 0 ? undefined : first,
+    isSuperuser: found.every((one) => one.isSuperuser),
+  }
 }
 
 export async function firstRow(

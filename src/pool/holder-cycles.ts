@@ -21,8 +21,20 @@ interface Blocked {
   readonly place: Standing
 }
 
-/** The youngest of those that wait for nobody but each other; undefined: everybody can go on. */
+/** The youngest of those that wait for each other in a circle; undefined: everybody can go on. */
 export function youngestOfCycle(places: readonly Standing[]): Waiter<never> | undefined {
+  const blocked = blockedIn(places)
+  let youngest: Blocked | undefined
+  for (const one of blocked) {
+    // who waits behind a circle without being of it would give way in vain
+    const isYounger = !youngest || one.owner.order > youngest.owner.order
+    if (isYounger && waitsForItself(one, blocked)) youngest = one
+  }
+  return youngest?.waiter
+}
+
+/** Those that wait for nobody who can go on. */
+function blockedIn(places: readonly Standing[]): readonly Blocked[] {
   let blocked: Blocked[] = []
   for (const place of places) {
     for (const waiter of place.waiting) {
@@ -34,12 +46,21 @@ export function youngestOfCycle(places: readonly Standing[]): Waiter<never> | un
     const left = blocked.filter(
       ({ place }) => !place.hasFree && place.owners.every((owner) => owner && stuck.has(owner)),
     )
-    if (left.length === blocked.length) break
+    if (left.length === blocked.length) return blocked
     blocked = left
   }
-  let youngest = blocked[0]
-  for (const one of blocked) if (youngest && one.owner.order > youngest.owner.order) youngest = one
-  return youngest?.waiter
+}
+
+function waitsForItself(start: Blocked, blocked: readonly Blocked[]): boolean {
+  const seen = new Set<Owner>()
+  const open: (Owner | undefined)[] = [...start.place.owners]
+  for (let owner = open.pop(); owner; owner = open.pop()) {
+    if (owner === start.owner) return true
+    if (seen.has(owner)) continue
+    seen.add(owner)
+    for (const one of blocked) if (one.owner === owner) open.push(...one.place.owners)
+  }
+  return false
 }
 
 /** Those that have used nothing of what they hold give it back to those that have work on other servers: as many as wait, the youngest first. */

@@ -261,9 +261,12 @@ export class UserPools implements ShardPools {
   #letOthersGoOn(): void {
     const pools = this.#installed.shards.flat()
     for (const { pool } of pools) makeWay(pool.standing)
-    const youngest = youngestOfCycle(pools.map(({ pool }) => pool.standing))
-    if (!youngest) return
-    endWait(youngest, engineError('POOL_HOLDERS_DEADLOCK', { database: this.definition.database }))
+    for (;;) {
+      const youngest = youngestOfCycle(pools.map(({ pool }) => pool.standing))
+      if (!youngest) return
+      const { database } = this.definition
+      endWait(youngest, engineError('POOL_HOLDERS_DEADLOCK', { database }))
+    }
   }
 
   whyWaiting(shard: number, role: 'primary' | 'any'): string {

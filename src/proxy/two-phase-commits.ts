@@ -8,7 +8,8 @@ import type { Log } from '../base/log.js'
 import { toEngineError } from '../errors/engine-error.js'
 import { commitTwoPhase, type TwoPhasePart, type TwoPhaseStep } from '../executor/two-phase.js'
 import {
-  readTwoPhaseIdentity,
+  notRecoverable,
+  readTwoPhaseUser,
   type TwoPhaseIdentity,
   type WithServer,
 } from '../executor/two-phase-identity.js'
@@ -32,6 +33,8 @@ const PATIENCE_MS = 500
 
 interface Standing {
   readonly identity?: TwoPhaseIdentity
+  /** The superuser among the configured users who recovers for one that may not. */
+  readonly recoverer?: UserPools
   /** Why there is none. */
   readonly reason?: string
   readonly askedMs: number
@@ -82,14 +85,31 @@ export class TwoPhaseCommits {
     const isFirst = !this.#standings.has(user)
     this.#standings.set(user, { askedMs: this.#clock.monotonicMs() })
     try {
-      const { database } = user.definition
-      const identity = await readTwoPhaseIdentity(database, user.shardCount, this.#withServer(user))
-      this.#standings.set(user, { identity, askedMs: this.#clock.monotonicMs() })
+      const found = await this.#ask(user)
+      this.#standings.set(user, { ...found, askedMs: this.#clock.monotonicMs() })
     } catch (error) {
       const { message, hint } = toEngineError(error)
       this.#standings.set(user, { reason: message, askedMs: this.#clock.monotonicMs() })
       if (isFirst) this.#log.warn(`cross_shard_writes is "error": ${message}`, { hint })
     }
+  }
+
+  /** @throws TWO_PHASE_NOT_READY */
+  async #ask(user: UserPools): Promise<{ identity: TwoPhaseIdentity; recoverer?: UserPools }> {
+    const { database } = user.definition
+    const read = (one: UserPools) =>
+      readTwoPhaseUser(database, one.shardCount, this.#withServer(one))
+    const identity = await read(user)
+    if (identity.unrecoverable === undefined) return { identity }
+    for (const other of this.#pools.users()) {
+      if (other === user || other.definition.database !== database) continue
+      const isSuperuser = await read(other).then(
+        (found) => found.isSuperuser,
+        () => false,
+      )
+      if (isSuperuser) return { identity, recoverer: other }
+    }
+    throw notRecoverable(database, identity.unrecoverable)
   }
 
   /** What the last sweep has left, and who may not write on several shards. */
@@ -117,16 +137,11 @@ export class TwoPhaseCommits {
     onKey: (key: string) => void,
   ): Promise<readonly number[]> {
     if (!this.#standings.get(user)?.identity) await this.learn(user)
-    const identity =
-      this.#standings.get(user)?.identity ??
-      (await readTwoPhaseIdentity(
-        user.definition.database,
-        user.shardCount,
-        this.#withServer(user),
-      ))
+    const standing = this.#standings.get(user)
+    const { identity, recoverer } = standing?.identity ? standing : await this.#ask(user)
     const outcome = await commitTwoPhase(parts, {
       identity,
-      withServer: this.#withServer(user),
+      withServer: this.#withServer(recoverer ?? user),
       clock: this.#clock,
       waitMs: this.#waitMs(),
       onKey,
@@ -151,8 +166,8 @@ export class TwoPhaseCommits {
 
   async #recover(): Promise<void> {
     for (const user of this.#pools.users()) {
-      const identity = this.#standings.get(user)?.identity
-      if (!identity) continue
+      const { identity, recoverer } = this.#standings.get(user) ?? {}
+      if (!identity || recoverer) continue
       const report = await recoverPrepared({ identity, withServer: this.#withServer(user) })
       this.#left.set(user, report.left)
       if (report.committed + report.rolledBack === 0) continue

@@ -19,6 +19,8 @@ export interface RunningRequest {
   startedMs: number
   /** Called once the client has heard its end. */
   whenEnded?: () => void
+  /** Called once the client has heard its end. */
+  whenEnded?: () => void
 }
 
 export const newSharedRequest = (): RunningRequest => ({

@@ -42,7 +42,10 @@ const OBJECT = [
 ]
 const columns = (of: string): string => OBJECT.map((column) => `${of}.${column}`).join(', ')
 
-/** pg_blocking_pids says 0 of a prepared transaction; pg_locks knows which, by its transaction id behind "-1/". */
+/**
+ * pg_blocking_pids says 0 of a prepared transaction. In pg_locks it has no pid; what it holds there has one
+ * virtualtransaction ("-1/…" after a restart, before that the one it had while it ran), its own transaction id among it.
+ */
 const waitsOf = (pids: readonly number[]): string => `WITH RECURSIVE w (pid) AS (
     SELECT pg_catalog.unnest('{${pids.join(',')}}'::integer[])
     UNION SELECT pg_catalog.unnest(pg_catalog.pg_blocking_pids(w.pid)) FROM w WHERE w.pid > 0)
@@ -50,8 +53,9 @@ const waitsOf = (pids: readonly number[]): string => `WITH RECURSIVE w (pid) AS 
     SELECT pg_catalog.string_agg(DISTINCT x.gid, E'\\n')
     FROM pg_catalog.pg_locks a
     JOIN pg_catalog.pg_locks h ON (${columns('h')}) IS NOT DISTINCT FROM (${columns('a')})
-    JOIN pg_catalog.pg_prepared_xacts x ON h.virtualtransaction = '-1/' || x.transaction::text
-    WHERE a.pid = w.pid AND NOT a.granted AND h.granted) END
+    JOIN pg_catalog.pg_locks t ON t.virtualtransaction = h.virtualtransaction
+    JOIN pg_catalog.pg_prepared_xacts x ON x.transaction = t.transactionid
+    WHERE a.pid = w.pid AND NOT a.granted AND h.granted AND h.pid IS NULL AND t.pid IS NULL) END
   FROM w, LATERAL (SELECT pg_catalog.pg_blocking_pids(w.pid)) b (pids) WHERE w.pid > 0`
 
 export async function askWhoWaits(

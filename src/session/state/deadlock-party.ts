@@ -1,6 +1,7 @@
 /** A client's transaction on several servers, as the search for deadlocks over shards sees it. */
 import { engineError } from '../../errors/engine-error.js'
 import type { DeadlockParty } from '../../executor/deadlock-graph.js'
+import { TX_OPEN } from '../../wire/tags.js'
 import type { SessionCore } from '../session-core.js'
 
 export function deadlockParty(core: SessionCore): DeadlockParty {
@@ -31,20 +32,27 @@ export function deadlockParty(core: SessionCore): DeadlockParty {
 const nothing = (): void => undefined
 
 /**
- * One PostgreSQL lets all locks of the victim go at once. Here the servers that do not work for it are rolled back, unless
- * there is a savepoint that the client may go back to: its other locks are the client's to release then, as it likes.
+ * One PostgreSQL lets all locks of the victim go at once. Here the servers that do not work for it are rolled back as soon
+ * as its statement has failed, unless there is a savepoint that the client may go back to: its other locks are the
+ * client's to release then, as it likes. A statement that got its lock just before it could be stopped goes on.
  */
 function giveWay(core: SessionCore): void {
-  const { held, transaction } = core
+  const { held, running } = core
   core.timedOut = engineError('SESSION_DEADLOCK_SHARDS')
   core.cancelled = true
+  // not at once: the server whose reply this is has not been told yet that it is free
+  if (running) running.whenEnded = () => queueMicrotask(() => letGo(core))
   if (held.isWaiting) held.stopWaiting()
   else held.cancel()
-  if (!transaction.isExplicit || transaction.hasSavepoints || held.ending !== undefined) return
-  const idle = held.all().filter((one) => one.joined && one.server.outstanding === 0)
-  // even if the statement has just got its lock: what it did elsewhere is undone
+}
+
+function letGo({ held, transaction }: SessionCore): void {
+  if (transaction.phase !== 'failed' || transaction.hasSavepoints) return
+  // no server knows of it any more
   transaction.fail()
-  for (const one of idle) {
+  for (const one of held.all()) {
+    // one whose statement failed has let go by itself
+    if (!one.joined || one.server.outstanding > 0 || one.server.status !== TX_OPEN) continue
     one.joined = false
     one.worked = false
     one.wrote = false

@@ -105,6 +105,24 @@ describe('transactions that wait for each other (hard-parts §3.4)', () => {
     expect(outcomes[1]).toEqual({})
   })
 
+  it('who only waits behind a circle does not give way in vain', async () => {
+    const { user } = shards(3)
+    const [old, young, behind] = [client(user, 1), client(user, 2), client(user, 3)]
+    await old.take(0)
+    await young.take(1)
+    await behind.take(2)
+    const blocked = outcomeOf(behind.take(0))
+    const waiting = outcomeOf(old.take(1))
+    await settled()
+    const failing = outcomeOf(young.take(0))
+    await settled()
+    expect(failing.error).toMatchObject({ code: 'POOL_HOLDERS_DEADLOCK' })
+    young.held[0]!.release()
+    await settled()
+    expect(waiting.value).toBeDefined()
+    expect(blocked).toEqual({})
+  })
+
   it('nobody fails while one of those who hold can go on', async () => {
     const { user } = shards(2)
     const [busy, waiter] = [client(user, 1), client(user, 2)]
