@@ -19,8 +19,6 @@ export interface RunningRequest {
   startedMs: number
   /** Called once the client has heard its end. */
   whenEnded?: () => void
-  /** Called once the client has heard its end. */
-  whenEnded?: () => void
 }
 
 export const newSharedRequest = (): RunningRequest => ({

@@ -256,7 +256,6 @@ export class SessionCore {
     this.running = undefined
     this.pipelined.ended(running?.failed ?? false)
     running?.whenEnded?.()
-    running?.whenEnded?.()
     this.again = undefined
     this.fanOut = undefined
     if (running) this.figures.queryMs += this.environment.clock.monotonicMs() - running.startedMs
