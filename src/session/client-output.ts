@@ -52,6 +52,12 @@ export class ClientOutput {
     this.#copy(bytes, 0, bytes.length)
   }
 
+  /** Drops what was taken and not written. */
+  forget(): void {
+    this.#range = undefined
+    this.#ownUsed = 0
+  }
+
   /** Writes all that was taken. False: the client reads slowly, wait for the socket's drain. */
   flush(): boolean {
     if (this.#ownUsed === 0) {

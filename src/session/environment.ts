@@ -11,6 +11,7 @@ import type { QueryPlanner } from '../plan/plan.js'
 import type { ShardPools } from '../pool/shard-pools.js'
 import type { ServerConnection } from '../server/server-connection.js'
 import type { StatementRegistry } from '../server/shared-statement.js'
+import type { EpochAccess } from './epoch-access.js'
 import type { ListenSource } from './listen/listening.js'
 import type { LoginRequest, LoginRules } from './login/login-rules.js'
 
@@ -71,6 +72,8 @@ export interface DatabaseAccess {
   readonly pools: ShardPools
   readonly planner: QueryPlanner
   readonly statements: StatementRegistry
+  /** Absent: nobody follows moves of the database. */
+  readonly epoch?: EpochAccess
   /** Absent: every request gets a server of its own. */
   readonly pipelines?: Pipelines
   readonly poolerMode: 'transaction' | 'session' | 'statement'

@@ -1,10 +1,16 @@
 /** Errors of servers name a prepared statement as they know it; clients hear their own name for it. */
 
+import type { EngineError } from '../errors/engine-error.js'
 import { decodeErrorFields, errorResponseFrame } from '../wire/error-response.js'
+import { errorFrame } from './answers.js'
 import type { ServerNames } from './state/client-statements.js'
 
 const shared = /"(pgshard_\d+)"/g
 const prefix = Buffer.from('"pgshard_')
+
+/** A limit of ours has asked for the cancel: the client hears which, not that it wished so itself. */
+export const limitError = (sqlstate: string, limit: EngineError | undefined): Buffer | undefined =>
+  sqlstate === '57014' && limit ? errorFrame(limit, 'ERROR') : undefined
 
 /** The ErrorResponse [start, end) with the client's own names; undefined when it has none of ours. */
 export function inOwnWords(

@@ -13,8 +13,9 @@ import { errorFrame, parameterStatusFrame } from './answers.js'
 import type { ClientOutput } from './client-output.js'
 import type { ClientFigures, DatabaseAccess, SessionEnvironment } from './environment.js'
 import type { Listening } from './listen/listening.js'
-import { inOwnWords } from './own-words.js'
+import { inOwnWords, limitError } from './own-words.js'
 import { PipelinedRequests } from './requests/pipelined.js'
+import { SendAgain } from './requests/send-again.js'
 import {
   type CoreParts,
   newSharedRequest,
@@ -59,6 +60,7 @@ export class SessionCore {
   fanOut: Pick<FanOut, 'clientDrained'> | undefined
   /** Runs the waiting request once more from its beginning; set while it waits for a server. */
   again: (() => void) | undefined
+  readonly sendAgain = new SendAgain(this)
   cancelled = false
   /** Stands in for the answer of a request that was cancelled by a limit of ours. */
   timedOut: EngineError | undefined
@@ -317,11 +319,8 @@ export class SessionCore {
 
   #failed(held: HeldServer, buffer: Buffer, start: number, end: number): Buffer | undefined {
     const sqlstate = sqlstateOf(buffer, start, end)
-    // a limit of ours has asked for the cancel: the client hears which, not that it wished so itself
-    const isOurLimit = sqlstate === '57014' && this.timedOut !== undefined
-    const own = isOurLimit
-      ? errorFrame(this.timedOut as EngineError, 'ERROR')
-      : inOwnWords(buffer, start, end, this.statements)
+    const own =
+      limitError(sqlstate, this.timedOut) ?? inOwnWords(buffer, start, end, this.statements)
     this.figures.errors++
     this.#sawFatal = isFatal(buffer, start, end)
     if (this.running) this.running.failed = true
@@ -333,12 +332,14 @@ export class SessionCore {
     this.hooks.copyEnded()
     // a shared statement whose result type changed must be prepared anew for the next one who asks
     if (sqlstate === '0A000') held.server.closing.push(...held.server.prepared.drain())
-    if (sqlstate === '25006') this.access.pools.wasReadOnly(held.shard, held.server)
-    return own
+    if (sqlstate !== '25006') return own
+    this.access.pools.wasReadOnly(held.shard, held.server)
+    return this.sendAgain.takes(buffer, start, end) ? Buffer.alloc(0) : own
   }
 
   #ready(status: number): number {
     if (!this.transaction.failedByUs) this.#follow(status)
+    if (this.sendAgain.isDue) return this.sendAgain.start()
     if (this.script) {
       this.script.statementEnded()
       return 0

@@ -10,8 +10,10 @@ import type { LoadedConfig } from '../../config/loaded-config.js'
 import { toEngineError } from '../../errors/engine-error.js'
 import type { OpenServer } from '../../pool/definition.js'
 import type { Pools } from '../../pool/pool-map.js'
+import type { EpochAccess } from '../../session/epoch-access.js'
 import {
   DISCOVER_MS,
+  FENCE_MARK,
   HEARTBEAT_MS,
   HOLD_MS,
   isLeft,
@@ -21,6 +23,8 @@ import {
 import type { ClientRegistry } from '../client-registry.js'
 import { exchangeDatabases, followEpochs } from './exchange-databases.js'
 import { placeOfFirst, TopologyLinks } from './topology-links.js'
+
+const fenceMark = Buffer.from(`n${FENCE_MARK}\0`)
 
 /** How long after a look the next one follows while a database is held. */
 const LOOK_AGAIN_MS = 25
@@ -69,6 +73,9 @@ export class TopologyWatch {
   /** By place: names may change. */
   readonly #seen = new Map<string, Seen>()
   readonly #holds = new Map<string, Promise<void>>()
+  readonly #access = new Map<string, EpochAccess>()
+  /** Databases that a run is about to switch, or has. */
+  readonly #moving = new Set<string>()
   #timer: Timer | undefined
   #isStopped = false
 
@@ -116,14 +123,20 @@ export class TopologyWatch {
     return followed
   }
 
-  /** A run is about to switch this database, or has: what a server refuses may have to be sent again. */
-  isMoving(database: string): boolean {
-    return this.#seenOf(database).row?.move !== undefined
-  }
-
-  /** A server has refused a write as fenced. Resolves when another try makes sense, or when holding has been in vain. */
-  refused(database: string): Promise<void> {
-    return this.#hold(database)
+  /** What a session is told of one database. */
+  accessTo(database: string): EpochAccess {
+    const known = this.#access.get(database)
+    if (known) return known
+    const isMoving = () => this.#moving.has(database)
+    const access: EpochAccess = {
+      get isMoving() {
+        return isMoving()
+      },
+      mark: fenceMark,
+      refused: () => this.#hold(database),
+    }
+    this.#access.set(database, access)
+    return access
   }
 
   /** Before clients are let on: another side may serve the database by now. */
@@ -218,6 +231,8 @@ export class TopologyWatch {
   async #read(name: string, seen: Seen): Promise<TopologyRow | undefined> {
     const row = await this.#links.of(this.#options.config(), name).read()
     seen.row = row
+    if (row?.move === undefined) this.#moving.delete(name)
+    else this.#moving.add(name)
     seen.seenMs = this.#options.clock.monotonicMs()
     return row
   }

@@ -28,6 +28,7 @@ import {
 import { isOfSeveral, looksAtNothing, unitsOf } from './batch-units.js'
 import { runScript } from './implicit-transaction.js'
 import { answerLocally, canAnswerLocally } from './local-answer.js'
+import { nextPortions } from './portal-rows.js'
 import {
   areForOneShard,
   checkEncoding,
@@ -138,14 +139,22 @@ export class ExtendedQuery {
       refuseChannels(core, steps)
       if (steps.length === 0 && !this.#bound) return end === 'sync' ? core.complete() : undefined
       if (!this.#bound && this.#runLocally(steps, end)) return
+      const portions = nextPortions(steps, this.#bound !== undefined)
+      if (portions) return this.#answer(portions, end)
       this.#gathered = items
       if (!core.transaction.needsOneSnapshot || steps.every(looksAtNothing)) this.#route(steps, end)
       else withSnapshots(core, this.#roleOf(steps), () => this.#route(steps, end))
-      if (core.held.isWaiting && !core.script && !this.#bound && !this.#answered)
-        core.again = this.#again(items, end)
+      if (!this.#answered && !this.#bound) this.#keep(items, end)
     } catch (error) {
       this.#refuse(error as EngineError, end)
     }
+  }
+
+  /** What waits for a server, or may be refused by a fence, can be run again. */
+  #keep(items: BatchItem[], end: 'sync' | 'flush'): void {
+    const { held, sendAgain, script, running } = this.#core
+    if (script || !running || !(held.isWaiting || sendAgain.isOn)) return
+    sendAgain.keep(this.#again(items, end))
   }
 
   #roleOf(steps: readonly Step[]): 'primary' | 'any' {
@@ -342,13 +351,19 @@ export class ExtendedQuery {
     if (!statement) return false
     const planned = statement.planned.statements[0]
     if (!planned || !canAnswerLocally(core, planned) || !isPlain(steps)) return false
-    for (const step of steps) {
-      const frame = localFrame(core, step, planned, statement)
-      if (frame) core.output.append(frame)
-    }
-    if (end === 'sync') core.complete()
-    else core.output.flush()
+    const frames = steps.map((step) => localFrame(core, step, planned, statement))
+    this.#answer(
+      frames.filter((frame) => frame !== undefined),
+      end,
+    )
     return true
+  }
+
+  #answer(frames: readonly Buffer[], end: 'sync' | 'flush'): void {
+    const { output } = this.#core
+    for (const frame of frames) output.append(frame)
+    if (end === 'sync') this.#core.complete()
+    else output.flush()
   }
 
   #isControl(statement: PlannedStatement): boolean {

@@ -114,9 +114,9 @@ function repeatable(
   text: string,
   frame: Buffer,
 ): void {
-  if (!core.held.isWaiting || core.script) return
+  if ((!core.held.isWaiting && !core.sendAgain.isOn) || core.script || !core.running) return
   const owned = Buffer.from(frame)
-  core.again = () => runSimpleQuery(core, sharded, text, owned)
+  core.sendAgain.keep(() => runSimpleQuery(core, sharded, text, owned))
 }
 
 function runSharded(

@@ -1,0 +1,100 @@
+/**
+ * A write that the fence of a cutover has refused: nothing of it was done, so it is sent again once the proxy knows which
+ * side serves. Only requests outside an explicit transaction, of which the client has heard nothing yet.
+ */
+import type { Clock } from '../../base/clock.js'
+import { type EngineError, engineError } from '../../errors/engine-error.js'
+import type { EpochAccess } from '../epoch-access.js'
+
+/** Of the session, as far as this needs it. */
+interface AgainCore {
+  again: (() => void) | undefined
+  readonly access: { readonly epoch?: EpochAccess }
+  readonly environment: { readonly clock: Clock }
+  readonly transaction: { readonly isExplicit: boolean }
+  readonly running: { readonly at: number; readonly awaitsSync: boolean } | undefined
+  readonly output: { readonly bytesSent: number; forget(): void }
+  readonly held: {
+    readonly pins: ReadonlySet<unknown>
+    readonly isClosed: boolean
+    releaseAll(): void
+  }
+  readonly script: unknown
+  readonly listening: unknown
+  readonly cancelled: boolean
+  readonly timedOut: EngineError | undefined
+  fail(error: EngineError): void
+}
+
+/** Between tries, when the proxy says at once that the side serves: the fence may be going up, or down. */
+const TRY_MS = 25
+/** Tries end after so long. */
+const GIVE_UP_MS = 10_000
+
+export class SendAgain {
+  readonly #core: AgainCore
+  #sentBefore = -1
+  #due: (() => void) | undefined
+  /** Of the first refusal of the request at hand. */
+  #sinceMs: number | undefined
+  #isTrying = false
+
+  constructor(core: AgainCore) {
+    this.#core = core
+  }
+
+  /** Whether requests must be kept while they run. */
+  get isOn(): boolean {
+    return this.#core.access.epoch?.isMoving === true
+  }
+
+  /** Keeps how the request that was just sent is run from its beginning. */
+  keep(again: () => void): void {
+    this.#core.again = again
+    if (!this.#isTrying) this.#sinceMs = undefined
+    this.#sentBefore = this.#core.output.bytesSent
+  }
+
+  get isDue(): boolean {
+    return this.#due !== undefined
+  }
+
+  /** True: the refusal and what stands before it are not for the client, the request will be run again. */
+  takes(buffer: Buffer, start: number, end: number): boolean {
+    const { again, access, running, transaction, held, output, script, listening } = this.#core
+    const mark = access.epoch?.mark
+    if (!again || !mark || buffer.subarray(start, end).indexOf(mark) < 0) return false
+    if (transaction.isExplicit || script || listening || held.pins.size > 0) return false
+    if (running?.at !== 0 || running.awaitsSync || output.bytesSent !== this.#sentBefore)
+      return false
+    const nowMs = this.#core.environment.clock.monotonicMs()
+    this.#sinceMs ??= nowMs
+    if (nowMs - this.#sinceMs > GIVE_UP_MS) return false
+    output.forget()
+    this.#due = again
+    return true
+  }
+
+  /** The server is ready; the client is not told. */
+  start(): 0 {
+    const again = this.#due as () => void
+    this.#due = undefined
+    void this.#wait(again)
+    return 0
+  }
+
+  async #wait(again: () => void): Promise<void> {
+    // The relay is still at work with the answer.
+    await Promise.resolve()
+    const core = this.#core
+    core.again = undefined
+    core.held.releaseAll()
+    await core.access.epoch?.refused()
+    await core.environment.clock.sleep(TRY_MS)
+    if (core.held.isClosed) return
+    if (core.cancelled) return core.fail(core.timedOut ?? engineError('SESSION_CANCELLED'))
+    this.#isTrying = true
+    again()
+    this.#isTrying = false
+  }
+}
