@@ -25,7 +25,7 @@ export const DEFAULT_LIMITS: GuardLimits = {
 }
 
 /** Names of the settings, as they are written in the journal, on the console and (with dashes) as flags. */
-export const settingNames = [
+const settingNames = [
   'max_rate',
   'max_wal_kept',
   'wal_action',

@@ -20,7 +20,7 @@ export interface Verdict {
 }
 
 /** The copy waits from this share of `maxWalKept` on, so that applying gets all there is before it is reached. */
-export const WAIT_AT = 0.75
+const WAIT_AT = 0.75
 /** What is held goes on below this share of its limit, so that it does not flap. */
 const GO_AT = 0.8
 

@@ -33,7 +33,7 @@ export function bucketCountFor(rows: number): number {
   return count
 }
 
-export const allBuckets = (of: number): BucketRange => ({ from: 0, to: of, of })
+const allBuckets = (of: number): BucketRange => ({ from: 0, to: of, of })
 
 /** Bucket → count and two sums. */
 export type BucketSums = Map<number, readonly [count: bigint, first: bigint, second: bigint]>
