@@ -29,6 +29,8 @@ export interface Finish {
   readonly describesStatement: boolean
   readonly describesPortal: boolean
   readonly isExtended: boolean
+  /** Rows go to the output whole. */
+  readonly wholeRows?: boolean
   /** Rows are the client's. */
   readonly executes: boolean
   /** What goes out before the first of the answer; `description` answers Describe of the statement. */
@@ -47,6 +49,7 @@ export interface Finished {
 const rollback = queryFrame('ROLLBACK')
 
 export class FinishReply implements ServerReceiver {
+  readonly wholeRows: boolean
   readonly #finish: Finish
   readonly #done: Deferred<Finished> = deferred()
   #isOpened = false
@@ -59,6 +62,7 @@ export class FinishReply implements ServerReceiver {
 
   constructor(finish: Finish) {
     this.#finish = finish
+    this.wholeRows = finish.wholeRows ?? false
     this.#isDescribing = finish.describesStatement
   }
 

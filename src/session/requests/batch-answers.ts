@@ -1,6 +1,7 @@
 /** Answers to batches that the proxy gives itself, in part or in full, and the batch that several servers hear. */
 import { type EngineError, engineError } from '../../errors/engine-error.js'
 import type { PlannedQuery, PlannedStatement } from '../../plan/plan.js'
+import type { ServerConnection } from '../../server/server-connection.js'
 import {
   bindCompleteFrame,
   closeCompleteFrame,
@@ -49,7 +50,7 @@ export function localFrame(
 /** The same unnamed statement for every shard; `parsed`: its Parse is the client's. @throws SESSION_SEVERAL_SHARDS_IN_REQUEST, SESSION_PORTAL_SHARDS */
 export function scatterBatch(steps: readonly Step[]): {
   client: ClientStatement
-  bytes: Buffer
+  bytesFor: (server: ServerConnection) => Buffer
   parsed: boolean
 } {
   const pieces: Buffer[] = []
@@ -69,9 +70,10 @@ export function scatterBatch(steps: readonly Step[]): {
   const bind = steps.find((step) => step.kind === 'bind')
   const client = bind?.kind === 'bind' ? bind.statement : undefined
   if (!client) throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
-  const parse = parseFrame('', client.shared.text, client.shared.parameterTypes)
-  const bytes = Buffer.concat([parse, ...pieces, syncFrame])
-  return { client, bytes, parsed }
+  const { text, parameterTypes } = client.shared
+  const bytesFor = (server: ServerConnection): Buffer =>
+    Buffer.concat([parseFrame('', text, server.typesHere(parameterTypes)), ...pieces, syncFrame])
+  return { client, bytesFor, parsed }
 }
 
 /** One Execute at most, of the unnamed portal: what else could be asked of a portal, a server knows. */

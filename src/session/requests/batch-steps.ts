@@ -5,8 +5,9 @@ import { readingOf } from '../../server/settings.js'
 import type { SharedStatement } from '../../server/shared-statement.js'
 import { channelsOf, isSilentListen, silenceListen } from '../listen/silent-listen.js'
 import type { SessionCore } from '../session-core.js'
-import type { ClientStatement } from '../state/client-statements.js'
+import type { ClientPortal, ClientStatement } from '../state/client-statements.js'
 import { heardQuery } from '../state/startup-resets.js'
+import type { StoredRows } from '../state/stored-rows.js'
 import {
   type BatchItem,
   type BindItem,
@@ -37,6 +38,8 @@ export type Step =
       /** More rows of a portal. */
       readonly goesOn: boolean
       readonly statement: ClientStatement | undefined
+      /** Rows that wait here: no server is asked. */
+      readonly rest?: StoredRows
     }
   /** A Parse under a name that the client uses already. */
   | { readonly kind: 'duplicate'; readonly item: ParseItem; readonly statement: ClientStatement }
@@ -77,16 +80,8 @@ function resolve(core: SessionCore, item: BatchItem): Step {
       return resolveParse(core, item)
     case 'bind':
       return resolveBind(core, item)
-    case 'execute': {
-      const portal = core.statements.portals.get(item.portal)
-      if (!portal && core.held.size === 0) return noPortal(item.portal)
-      if (portal?.isSeveral) {
-        return { kind: 'error', error: engineError('SESSION_PORTAL_SHARDS') }
-      }
-      const goesOn = portal?.hasRun === true
-      if (portal) portal.hasRun = true
-      return { kind: 'execute', item, statement: portal?.statement, goesOn }
-    }
+    case 'execute':
+      return resolveExecute(core, item)
     case 'describe':
       return resolveDescribe(core, item)
     case 'malformed':
@@ -101,6 +96,26 @@ function resolve(core: SessionCore, item: BatchItem): Step {
         }
       core.statements.portals.delete(item.name)
       return { kind: 'close', item, statement: undefined }
+  }
+}
+
+function resolveExecute(core: SessionCore, item: ExecuteItem): Step {
+  const portal = core.statements.portals.get(item.portal)
+  if (!portal && core.held.size === 0) return noPortal(item.portal)
+  if (portal?.isSeveral) return resolvePortion(core, item, portal)
+  const goesOn = portal?.hasRun === true
+  if (portal) portal.hasRun = true
+  return { kind: 'execute', item, statement: portal?.statement, goesOn }
+}
+
+/** More of what several servers gave. */
+function resolvePortion(core: SessionCore, item: ExecuteItem, portal: ClientPortal): Step {
+  const { rest, statement } = portal
+  const isAborted = core.transaction.phase === 'failed'
+  if (rest && !isAborted) return { kind: 'execute', item, statement, goesOn: true, rest }
+  return {
+    kind: 'error',
+    error: engineError(isAborted ? 'SESSION_ABORTED' : 'SESSION_PORTAL_SHARDS'),
   }
 }
 

@@ -61,7 +61,12 @@ async function together(
   const helds = await core.held.acquireAll(shards, 'primary')
   const texts = helds.map((held, i) => ({
     held,
-    bytes: bytesOf(request, parts[i] as SplitPart, request.parameterTypes, i === 0),
+    bytes: bytesOf(
+      request,
+      parts[i] as SplitPart,
+      held.server.typesHere(request.parameterTypes),
+      i === 0,
+    ),
   }))
   const [lead] = await runOnServers(core, texts.slice(0, 1), shards.length)
   const others = await runOnServers(core, texts.slice(1), shards.length)
@@ -121,7 +126,8 @@ async function oneByOne(
       const held = await core.held.acquire(shard, 'primary')
       helds.push(held)
       const part = { shard, sql: request.sql }
-      const bytes = bytesOf(request, part, request.parameterTypes, done.length === 0)
+      const types = held.server.typesHere(request.parameterTypes)
+      const bytes = bytesOf(request, part, types, done.length === 0)
       const [reply] = await runOnServers(core, [{ held, bytes }], shards.length)
       lead ??= reply
       done.push(shard)

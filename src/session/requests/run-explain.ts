@@ -32,8 +32,9 @@ export function runExplain(core: SessionCore, request: SeveralRequest, plan: Pla
     for (const part of explain.parts) {
       const held = helds[shards.indexOf(part.shard)]!
       const hasWritten = held.wrote
-      const frames = request.framesFor(part.sql)
-      const bytes = lead ? frames : Buffer.concat([request.describingFrames(), frames])
+      const types = held.server.typesHere(request.parameterTypes)
+      const frames = request.framesFor(part.sql, 0, types)
+      const bytes = lead ? frames : Buffer.concat([request.describingFrames(types), frames])
       const [reply] = await runOnServers(core, [{ held, bytes }], 1)
       // It was only read, whatever the helper takes it for.
       held.wrote = hasWritten

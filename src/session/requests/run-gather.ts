@@ -16,7 +16,9 @@ import { TX_IDLE } from '../../wire/tags.js'
 import { completeFrame, errorFrame } from '../answers.js'
 import type { SessionCore } from '../session-core.js'
 import type { HeldServer } from '../state/held-servers.js'
+import { PortalRows } from './portal-rows.js'
 import { checkShards, requestRole, wayMissing } from './request-route.js'
+import { keepRest } from './run-merge.js'
 import type { SeveralRequest } from './several-request.js'
 
 /** From so many rows on a plan without statistics may cost more than they do. */
@@ -40,7 +42,6 @@ interface Site {
 export function runGather(core: SessionCore, request: SeveralRequest, plan: Plan): void {
   const program = plan.gather
   if (!program) throw wayMissing(plan)
-  if (request.rowLimit > 0) throw engineError('SESSION_PORTAL_SHARDS')
   const shards = listShards(plan.target, core.access.planner.shardCount)
   checkShards(core, shards, false)
   gather(core, request, plan, program).catch((error) => {
@@ -228,9 +229,14 @@ async function finish(core: SessionCore, request: SeveralRequest, site: Site): P
   const types = server.typesHere(request.parameterTypes)
   const sql = padded(site.sql, request)
   const frames = [request.describingFrames(types), request.framesFor(sql, 0, types)]
+  const { isExplicit } = core.transaction
+  const maxBytes = isExplicit ? core.access.gatherLimits.maxBytes : 0
+  const portal =
+    request.rowLimit > 0 ? new PortalRows(core.output, request.rowLimit, maxBytes) : undefined
   const reply = new FinishReply({
     server,
-    output: core.output,
+    output: portal ?? core.output,
+    wholeRows: portal !== undefined,
     frames: Buffer.concat(frames),
     describesStatement: request.describesStatement,
     describesPortal: request.describesPortal,
@@ -243,8 +249,10 @@ async function finish(core: SessionCore, request: SeveralRequest, site: Site): P
   const { tag, lost } = await reply.start()
   if (lost) throw lost
   if (tag === undefined) return
+  if (portal?.error) throw portal.error
+  if (portal) keepRest(core, request, portal)
   core.figures.queries++
-  if (request.executes) core.conclude(completeFrame(tag))
+  if (request.executes) core.conclude(portal?.ending ?? completeFrame(tag))
   core.output.append(request.closing())
 }
 

@@ -8,6 +8,7 @@ import { listShards } from '../../sharding/shard-set.js'
 import { completeFrame, errorFrame, portalSuspendedFrame } from '../answers.js'
 import type { SessionCore } from '../session-core.js'
 import type { HeldServer } from '../state/held-servers.js'
+import { PortalRows } from './portal-rows.js'
 import { checkShards, requestRole, wayMissing } from './request-route.js'
 import type { SeveralRequest } from './several-request.js'
 import { noteWork } from './sharded-requests.js'
@@ -16,9 +17,6 @@ import { noteWork } from './sharded-requests.js'
 export function runMerge(core: SessionCore, request: SeveralRequest, plan: Plan): void {
   const program = plan.merge
   if (!program) throw wayMissing(plan)
-  // outside a transaction the portal ends with its request, so that the rest is never asked for
-  if (request.rowLimit > 0 && core.transaction.isExplicit)
-    throw engineError('SESSION_PORTAL_SHARDS')
   checkTextOrder(core, program)
   const shards = listShards(plan.target, core.access.planner.shardCount)
   checkShards(core, shards, false)
@@ -26,6 +24,18 @@ export function runMerge(core: SessionCore, request: SeveralRequest, plan: Plan)
     (helds) => merge(core, request, program, helds),
     (error) => core.fail(core.cancelled ? engineError('SESSION_CANCELLED') : toEngineError(error)),
   )
+}
+
+/** Outside a transaction the portal ends with its request, so that the rest is never asked for. */
+function portalRows(core: SessionCore, { rowLimit }: SeveralRequest): PortalRows | undefined {
+  if (rowLimit === 0 || !core.transaction.isExplicit) return undefined
+  return new PortalRows(core.output, rowLimit, core.access.gatherLimits.maxBytes)
+}
+
+/** For the next Execute of the client's portal. */
+export function keepRest(core: SessionCore, request: SeveralRequest, { rest }: PortalRows): void {
+  const portal = core.statements.portals.get(request.portal ?? '')
+  if (portal && core.transaction.isExplicit) portal.rest = rest
 }
 
 /** Encodings in which the order of the bytes is that of the code points. */
@@ -84,9 +94,10 @@ function merge(
   helds: readonly HeldServer[],
 ): void {
   const parts = helds.map((held, index) => partOf(core, request, program, held, index === 0))
-  const run = new MergeRun(parts, core.output, {
+  const portal = portalRows(core, request)
+  const run = new MergeRun(parts, portal ?? core.output, {
     program,
-    rowLimit: request.rowLimit,
+    rowLimit: portal ? 0 : request.rowLimit,
     describes: request.describesStatement,
     listens: () => core.held.pins.has('listen'),
     parameterStatus: (buffer, start, end) => core.noteStatus(buffer, start, end),
@@ -107,7 +118,7 @@ function merge(
         noteWork(held, request.statement)
         if (request.protocol === 'extended') held.server.unnamed = undefined
       }
-      finish(core, request, outcome)
+      finish(core, request, outcome, portal)
     },
   })
   core.fanOut = run
@@ -115,8 +126,13 @@ function merge(
 }
 
 /** The client's CommandComplete or error, then ReadyForQuery. */
-function finish(core: SessionCore, request: SeveralRequest, outcome: MergeOutcome): void {
-  const { error } = outcome
+function finish(
+  core: SessionCore,
+  request: SeveralRequest,
+  outcome: MergeOutcome,
+  portal: PortalRows | undefined,
+): void {
+  const error = outcome.error ?? portal?.error
   if (error) {
     core.figures.errors++
     if (core.transaction.isExplicit) core.transaction.fail()
@@ -128,7 +144,10 @@ function finish(core: SessionCore, request: SeveralRequest, outcome: MergeOutcom
     return core.complete()
   }
   core.figures.queries++
-  if (outcome.isSuspended) core.output.append(portalSuspendedFrame)
+  if (portal) {
+    keepRest(core, request, portal)
+    core.conclude(portal.ending)
+  } else if (outcome.isSuspended) core.output.append(portalSuspendedFrame)
   else if (request.executes) core.conclude(completeFrame(`SELECT ${outcome.rows}`))
   core.output.append(request.closing())
   core.complete()

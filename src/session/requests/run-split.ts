@@ -66,7 +66,7 @@ async function writeParts(
   const types = await typesFor(core, request, program, helds)
   const texts = helds.map((held, i) => ({
     held,
-    bytes: bytesOf(request, parts[i] as SplitPart, types, i === 0),
+    bytes: bytesOf(request, parts[i] as SplitPart, held.server.typesHere(types), i === 0),
   }))
   const replies = await runOnServers(core, texts, core.access.planner.shardCount)
   const tag = addedTag(replies.map((reply) => reply.tag))
@@ -94,7 +94,7 @@ export function bytesOf(
   isLead: boolean,
 ): Buffer {
   const frames = request.framesFor(part.sql, 0, types)
-  return isLead ? Buffer.concat([request.describingFrames(), frames]) : frames
+  return isLead ? Buffer.concat([request.describingFrames(types), frames]) : frames
 }
 
 /** Rows of RETURNING as one PostgreSQL gives them: where each row of VALUES gave one, in the order of VALUES. */

@@ -27,6 +27,8 @@ export class SeveralRequest {
   readonly resultFormats: readonly number[]
   /** Most rows that Execute asks for; 0: all. */
   readonly rowLimit: number
+  /** The client's name of the portal that a Bind made. */
+  readonly portal: string | undefined
   /** False: the portal was only bound and described. */
   readonly executes: boolean
   /** RowDescription of the answer is the client's. */
@@ -44,6 +46,7 @@ export class SeveralRequest {
     parameterTypes?: readonly number[]
     resultFormats?: readonly number[]
     rowLimit?: number
+    portal?: string
     executes?: boolean
     describesPortal?: boolean
     describesStatement?: boolean
@@ -57,6 +60,7 @@ export class SeveralRequest {
     this.parameterTypes = options.parameterTypes ?? []
     this.resultFormats = options.resultFormats ?? []
     this.rowLimit = options.rowLimit ?? 0
+    this.portal = options.portal
     this.executes = options.executes ?? true
     this.describesPortal = options.describesPortal ?? true
     this.describesStatement = options.describesStatement ?? false
@@ -120,6 +124,7 @@ export class SeveralRequest {
       parameterTypes: client.shared.parameterTypes,
       resultFormats: resultFormatsOf(bind.item),
       rowLimit: Math.max(execute?.item.maxRows ?? 0, 0),
+      portal: bind.item.portal,
       executes: execute !== undefined,
       describesPortal: describes.includes('P'),
       describesStatement: describes.includes('S'),

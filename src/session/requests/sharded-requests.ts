@@ -7,7 +7,7 @@ import { engineError, toEngineError } from '../../errors/engine-error.js'
 import { FanOut, type FanOutOutcome, type FanOutPart } from '../../executor/fan-out.js'
 import type { TransactionEffect } from '../../plan/effects.js'
 import type { Plan, PlannedStatement } from '../../plan/plan.js'
-import { queryFrame } from '../../server/server-connection.js'
+import { queryFrame, type ServerConnection } from '../../server/server-connection.js'
 import { listShards } from '../../sharding/shard-set.js'
 import { closeCompleteFrame, completeFrame, errorFrame, noticeFrame } from '../answers.js'
 import type { SessionCore } from '../session-core.js'
@@ -34,8 +34,8 @@ const ONLY_IN_BLOCK: Readonly<Record<string, string>> = {
 
 /** What a scattered request sends to each server, behind the prelude. */
 export interface ScatterRequest {
-  /** Frames up to one ReadyForQuery. */
-  readonly bytes: Buffer
+  /** Frames up to one ReadyForQuery, as one server is told them. */
+  bytesFor(server: ServerConnection): Buffer
   /** The client did not send the Parse that stands first, and shall not see its ParseComplete. */
   readonly hidesParse: boolean
 }
@@ -299,12 +299,12 @@ export class ShardedRequests {
     const core = this.#core
     const shards = listShards(plan.target, core.access.planner.shardCount)
     checkShards(core, shards, !statement.isRead)
-    const bytes = request?.bytes ?? queryFrame(text.slice(statement.start, statement.end))
+    const query = queryFrame(text.slice(statement.start, statement.end))
     void core.held.acquireAll(shards, requestRole(core, [statement], [plan])).then(
       (helds) =>
         this.#fanOut(
           helds,
-          () => bytes,
+          ({ server }) => request?.bytesFor(server) ?? query,
           'rows',
           (outcome) => {
             for (const held of helds) {

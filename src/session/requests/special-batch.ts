@@ -88,6 +88,6 @@ function scatterSteps(
   plan: Plan,
   statement: PlannedStatement,
 ): void {
-  const { client, bytes, parsed } = scatterBatch(steps)
-  sharded.scatter(statement, plan, client.planned.text, { bytes, hidesParse: !parsed })
+  const { client, bytesFor, parsed } = scatterBatch(steps)
+  sharded.scatter(statement, plan, client.planned.text, { bytesFor, hidesParse: !parsed })
 }

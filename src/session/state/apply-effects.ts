@@ -175,6 +175,8 @@ function applyTransaction(
       break
     case 'rollback_to':
       transaction.rollbackTo(effect.name)
+      // those that were made since are no more; of the others nobody knows here
+      for (const portal of target.statements.portals.values()) delete portal.rest
       held.server.settings = transaction.settings
       break
     case 'two_phase':

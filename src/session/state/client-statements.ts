@@ -1,6 +1,8 @@
 /** A client's prepared statements and portals by the client's own names. What they are on servers is a SharedStatement. */
+
 import type { PlannedQuery } from '../../plan/plan.js'
 import type { SharedStatement } from '../../server/shared-statement.js'
+import type { StoredRows } from './stored-rows.js'
 
 export interface ClientStatement {
   readonly shared: SharedStatement
@@ -17,6 +19,8 @@ export interface ClientPortal {
   hasRun: boolean
   /** It ran on several servers, none of which knows it any more. */
   isSeveral?: boolean
+  /** What the client has not asked for yet of the rows that they gave. */
+  rest?: StoredRows
 }
 
 /** Finds a client's names by those on servers. */

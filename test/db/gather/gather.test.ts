@@ -203,6 +203,24 @@ describe('the protocol of a gathered read', () => {
     await rig().expectClean()
   })
 
+  it('portals are read in portions inside a transaction, and have a first one outside', async () => {
+    const client = await RawClient.open(rig().served.port)
+    const sql = 'select k from purse where id >= (select min(id) from chest) order by k'
+    const rows = (from: number, to: number) =>
+      Array.from({ length: to - from }, (_, i) => `D ${from + i}`)
+    const outside = await client.parse('', sql).bind('').execute(2).sync().answers()
+    expect(outside).toEqual(['1', '2', ...rows(0, 2), 's', 'Z I'])
+    await client.query('begin').answers()
+    const open = client.parse('', sql).bind('').describe('P').execute(4).sync()
+    expect(await open.answers()).toEqual(['1', '2', 'T', ...rows(0, 4), 's', 'Z T'])
+    await client.parse('other', 'update purse set note = note where k = 5').sync().answers()
+    expect(await client.execute(3).sync().answers()).toEqual([...rows(4, 7), 's', 'Z T'])
+    expect(await client.execute().sync().answers()).toEqual([...rows(7, 30), 'C SELECT 23', 'Z T'])
+    await client.query('rollback').answers()
+    client.end()
+    await rig().expectClean()
+  })
+
   it('positions of errors are those of the text that was sent', async () => {
     await withClient(rig().served, async (client) => {
       const sql = '  select count(distinct p.nosuch) from public.purse p'

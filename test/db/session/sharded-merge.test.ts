@@ -116,24 +116,45 @@ describe('merged reads', () => {
     expect(heard.slice(-2)).toEqual(['C SELECT 3', 'Z I'])
   })
 
-  it('refuses portions inside a transaction, and a portal that ran on several servers', async () => {
+  const rowsOf = (from: number, to: number): string[] => first(to).slice(from)
+
+  it('gives a portal in portions inside a transaction', async () => {
+    const sql = 'select id from item order by id'
     heard = await raw.query('begin').answers()
-    heard = await raw
-      .parse('', 'select id from item order by id')
-      .bind('')
-      .execute(4)
-      .sync()
-      .answers()
-    expect(heard.find((one) => one.startsWith('E'))).toMatch(/^E 0A000 /)
-    heard = await raw.query('rollback').query('begin').answers(2)
-    heard = await raw
-      .parse('', 'select id from item order by id limit 1')
-      .bind('')
-      .execute()
-      .sync()
-      .answers()
+    const open = raw.parse('', sql).bind('').describe('P').execute(4).sync()
+    expect(await open.answers()).toEqual(['1', '2', 'T', ...rowsOf(0, 4), 's', 'Z T'])
+    expect(await raw.execute(3).sync().answers()).toEqual([...rowsOf(4, 7), 's', 'Z T'])
+    // the servers are free for something else
+    heard = await raw.parse('other', 'select count(*) from item').sync().answers()
+    expect(heard).toEqual(['1', 'Z T'])
+    const all = await raw.execute().sync().answers()
+    expect(all.at(-2)).toBe(`C SELECT ${ROWS - 7}`)
+    expect(all.slice(0, -2)).toEqual(rowsOf(7, ROWS))
+    expect(await raw.execute(5).sync().answers()).toEqual(['C SELECT 0', 'Z T'])
+    heard = await raw.query('rollback').answers()
+    // its portals are gone with the transaction
+    expect((await raw.execute(5).sync().answers())[0]).toMatch(/^E 34000/)
+  })
+
+  it('says as PostgreSQL when a portion holds the last row, and nothing in a failed transaction', async () => {
+    heard = await raw.query('begin').answers()
+    const limited = 'select id from item order by id limit 3'
+    heard = await raw.parse('', limited).bind('').execute(3).sync().answers()
+    expect(heard.slice(-2)).toEqual(['s', 'Z T'])
+    expect(await raw.execute(3).sync().answers()).toEqual(['C SELECT 0', 'Z T'])
+    heard = await raw.parse('', limited).bind('').execute(2).sync().answers()
+    heard = await raw.parse('f', 'select 1 / 0').bind('f').execute().sync().answers()
+    expect((await raw.execute(1).sync().answers())[0]).toMatch(/^E (?:25P02|34000)/)
+    heard = await raw.query('rollback').answers()
+  })
+
+  it('refuses more of a portal that has run on several servers to its end', async () => {
+    heard = await raw.query('begin').answers()
+    const once = 'select id from item order by id limit 1'
+    heard = await raw.parse('', once).bind('').execute().sync().answers()
     heard = await raw.execute().sync().answers()
     expect(heard[0]).toMatch(/^E 0A000 /)
+    heard = await raw.query('rollback').answers()
   })
 
   it('D132: one error of one shard, and clean servers behind it', async () => {
