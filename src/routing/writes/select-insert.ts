@@ -261,7 +261,6 @@ function selecting(
   statement: Statement,
   root: Level,
   target: Resolved,
-  places: Places,
   world: RoutingWorld,
 ): Selecting | string {
   const name = `INSERT … SELECT into "${target.use.name}"`
@@ -271,7 +270,7 @@ function selecting(
   const destination = destinationOf(target, names, world)
   if (!destination) return `${name} of this kind`
   const missing = leftOut(root, target, names)
-  const reason = formReason(root, places, name) ?? drawnReason(root, target, missing, name)
+  const reason = drawnReason(root, target, missing, name)
   if (reason !== undefined) return reason
   const clocked = isStarred(root) ? relation.columns : missing
   const made = {
@@ -318,8 +317,11 @@ export function compileSelectInsert(
   places: Places,
   world: RoutingWorld,
 ): WriteRoute {
-  if (!world.catalog) return () => planOf()
-  const made = selecting(statement, root, target, places, world)
+  const name = `INSERT … SELECT into "${target.use.name}"`
+  const made =
+    formReason(root, places, name) ?? (world.catalog && selecting(statement, root, target, world))
+  // offline nobody knows the columns: the way is told, and cannot be gone
+  if (made === undefined) return () => planOf()
   if (typeof made === 'string') {
     const plan = unsupported(made, pinAdvice)
     return () => plan

@@ -55,7 +55,6 @@ const references = new Set(['customers', 'queues', 'countries'])
 const notFollowed: Record<string, string> = {
   'orm-025': 'the join compares with a column of a subquery, which is not followed',
   'orm-060': 'the archive is filled from a CTE, whose column is not followed',
-  'orm-071': 'MERGE',
 }
 
 function route(one: Recorded): { statement: PlannedStatement; plan: Plan } {
