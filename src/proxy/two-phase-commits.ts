@@ -138,7 +138,9 @@ export class TwoPhaseCommits {
   ): Promise<readonly number[]> {
     if (!this.#standings.get(user)?.identity) await this.learn(user)
     const standing = this.#standings.get(user)
-    const { identity, recoverer } = standing?.identity ? standing : await this.#ask(user)
+    const { identity, recoverer } = standing?.identity
+      ? { identity: standing.identity, recoverer: standing.recoverer }
+      : await this.#ask(user)
     const outcome = await commitTwoPhase(parts, {
       identity,
       withServer: this.#withServer(recoverer ?? user),
