@@ -22,6 +22,13 @@ export interface Framing {
   readonly countLines: (row: readonly Buffer[]) => number
 }
 
+/**
+ * A load waits for its own other shards and for files. For locks it waits long, but not for ever: who holds them may wait for a
+ * lock of this load on another server.
+ */
+export const LOAD_SETTINGS =
+  "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set lock_timeout = '5min'"
+
 export class BatchShard {
   /** Absent: rows are not kept, only their lines. */
   readonly store: RowStore | undefined
@@ -47,10 +54,7 @@ export class BatchShard {
   static async open(clients: ShardClients, url: string, keepsRows: boolean): Promise<BatchShard> {
     const client = await clients.borrow(url)
     try {
-      await adminQuery(
-        client,
-        'set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set lock_timeout = 0',
-      )
+      await adminQuery(client, LOAD_SETTINGS)
       return new BatchShard(clients, url, client, keepsRows)
     } catch (error) {
       destroySocket(client)

@@ -1,6 +1,7 @@
 /** Two-phase commit over the connections of a load: what `executor/two-phase.ts` needs, on clients of pg. */
 import type pg from 'pg'
 import { type Clock, systemClock } from '../base/clock.js'
+import { engineError } from '../errors/engine-error.js'
 import { commitTwoPhase } from '../executor/two-phase.js'
 import {
   readTwoPhaseIdentity,
@@ -55,11 +56,15 @@ export class LoadCommit {
     this.#clock = clock
   }
 
-  /** Also ends what a killed run has left prepared. @throws TWO_PHASE_NOT_READY */
+  /**
+   * Also ends what a killed run has left prepared.
+   * @throws TWO_PHASE_NOT_READY; COPY_RECOVERED when that has committed rows, which may be those of this load
+   */
   static async open(urls: readonly string[], clock: Clock = systemClock): Promise<LoadCommit> {
     const withServer = onNewClients(urls)
     const identity = await readTwoPhaseIdentity('copy-shard', urls.length, withServer)
-    await recoverPrepared({ identity, withServer })
+    const { committed } = await recoverPrepared({ identity, withServer })
+    if (committed > 0) throw engineError('COPY_RECOVERED', { shards: committed })
     return new LoadCommit(urls, identity, clock)
   }
 

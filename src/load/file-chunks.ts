@@ -3,11 +3,15 @@
  * turns. Fresh buffers would cost more than the reading: the system clears every page of them; and each reading wakes a thread.
  */
 import { open } from 'node:fs/promises'
+import { engineError } from '../errors/engine-error.js'
 
 const READ_BYTES = 1024 * 1024
 const PIECE_BYTES = 256 * 1024
 
-/** Bytes of the file from `start` to `end` (exclusive); each piece is lent until the next is asked for. */
+/**
+ * Bytes of the file from `start` to `end` (exclusive); each piece is lent until the next is asked for.
+ * @throws COPY_INPUT_BROKEN when the file ends before
+ */
 export async function* fileChunks(
   path: string,
   start = 0,
@@ -32,6 +36,8 @@ export async function* fileChunks(
       for (let at = 0; at < chunk.length; at += PIECE_BYTES)
         yield chunk.subarray(at, at + PIECE_BYTES)
     }
+    if (position < end && end < Number.POSITIVE_INFINITY)
+      throw engineError('COPY_INPUT_BROKEN', { name: path, reason: 'it has become shorter' })
   } finally {
     await next.catch(() => undefined)
     await file.close()

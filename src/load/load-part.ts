@@ -129,7 +129,10 @@ export class PartLoad {
   async #beginBatch(): Promise<void> {
     const { checkpoints, shards } = this.#context
     const lock = checkpoints.lockSql(this.#data.part.part)
-    await Promise.all(shards.map((shard) => shard.begin(lock)))
+    // The first shard first: two runs of the same job must not each hold a shard that the other wants, which no server would see.
+    const [first, ...others] = shards
+    await first?.begin(lock)
+    await Promise.all(others.map((shard) => shard.begin(lock)))
     if (this.#streams) for (const shard of shards) shard.startCopy(this.#data.framing)
     this.#router.beginAnew()
     this.#isOpen = true

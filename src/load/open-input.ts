@@ -77,7 +77,11 @@ export async function* readChunks(
   try {
     const { file } = input
     if (file !== undefined && (await isPlain(file.path, compression)))
-      yield* countChunks(fileChunks(file.path, file.start, file.end), onRead)
+      // Of what has no size, such as a file of the system, all that comes.
+      yield* countChunks(
+        fileChunks(file.path, file.start, file.end ?? (input.sizeBytes || undefined)),
+        onRead,
+      )
     else yield* unpackedStream(input, compression, onRead)
   } catch (error) {
     if (isEngineError(error)) throw error

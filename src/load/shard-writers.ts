@@ -7,6 +7,7 @@ import { type EngineError, toEngineError } from '../errors/engine-error.js'
 import { adminQuery, closePg } from '../pg/admin-query.js'
 import { connectPg, destroySocket } from '../pg/connect.js'
 import { type CopyIn, openCopyIn } from '../pg/copy-in.js'
+import { LOAD_SETTINGS } from './batch-shard.js'
 
 /** How the COPY of a shard ended: with rows, or not. */
 export type CopyEnd =
@@ -31,9 +32,7 @@ export class ShardWriters {
     const writers = new ShardWriters(clients)
     try {
       for (const one of opened) if (one.status === 'rejected') throw one.reason
-      await writers.#each(
-        `set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; begin`,
-      )
+      await writers.#each(`${LOAD_SETTINGS}; begin`)
       return writers
     } catch (error) {
       writers.destroy()

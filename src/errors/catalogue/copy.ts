@@ -107,6 +107,12 @@ export const copyErrors = {
     hint: 'nothing was loaded; check the file',
     exit: 5,
   },
+  COPY_RECOVERED: {
+    sqlstate: '55000',
+    message: 'an earlier transaction over shards has just been committed on {shards} of them',
+    hint: 'a killed --single-transaction load may have been the same as this one: look whether its rows are there before loading them again',
+    exit: 5,
+  },
   COPY_TABLE_MISSING: {
     sqlstate: '42P01',
     message: 'relation "{table}" does not exist on shard {shard}',
