@@ -5,13 +5,15 @@ import { DEFAULT_LIMITS } from '../guards/guard-limits.js'
 import { openSampleStore, type SampleStore } from '../guards/sample-store.js'
 import type { RunContext } from './run-context.js'
 
-/** How long ending waits for targets that may not answer any more. */
+/** How long ending waits in all for targets that may not answer any more. */
 const PATIENCE_MS = 5_000
 
 export class RunGuard {
   readonly #context: RunContext
   readonly #guard: Guard
   readonly #store: SampleStore
+  /** On the monotonic clock; set by the first wait. */
+  #patientUntilMs: number | undefined
 
   constructor(context: RunContext) {
     const {
@@ -63,8 +65,10 @@ export class RunGuard {
   /** Waits for `work` on targets that may have stalled, but not for ever once the run was given up. */
   async patiently(work: Promise<unknown>): Promise<void> {
     const { clock } = this.#context.options
-    if (!this.#guard.isGivingUp) await work
-    else await Promise.race([work.catch(() => undefined), clock.sleep(PATIENCE_MS)])
+    if (!this.#guard.isGivingUp) return void (await work)
+    this.#patientUntilMs ??= clock.monotonicMs() + PATIENCE_MS
+    const leftMs = Math.max(0, this.#patientUntilMs - clock.monotonicMs())
+    await Promise.race([work.catch(() => undefined), clock.sleep(leftMs)])
   }
 
   async stop(): Promise<void> {

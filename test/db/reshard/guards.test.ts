@@ -76,16 +76,15 @@ const kept = async (source: ReshardSide): Promise<number> => {
 
 /** Writes WAL on a source that concerns no table, up to `bytes` kept. */
 async function fill(source: ReshardSide, bytes: number): Promise<void> {
+  const client = await connect(source.shards[0] as HostTarget)
   while ((await kept(source)) < bytes) {
-    await on(
-      source.shards[0] as HostTarget,
-      `SELECT pg_logical_emit_message(false, 'x', repeat('y', 400000))`,
-    )
+    await client.query(`SELECT pg_logical_emit_message(false, 'x', repeat('y', 1000000))`)
   }
+  await client.end()
 }
 
 test('a stalled target makes the run pause and then abort, with the source free and served', async () => {
-  const { given, said } = await move({ maxWalKept: 24 * 2 ** 20 })
+  const { given, said } = await move({ maxWalKept: 16 * 2 ** 20 })
   const { source, target } = given
   const run = runReshard(given)
   run.catch(() => undefined)
@@ -96,13 +95,13 @@ test('a stalled target makes the run pause and then abort, with the source free 
     source.shards[0] as HostTarget,
     `INSERT INTO big SELECT i, -1, 'new' FROM generate_series(1, 50) i`,
   )
-  await fill(source, 19 * 2 ** 20)
+  await fill(source, 12.5 * 2 ** 20)
   await waitFor(() => said.some((text) => text.startsWith('paused: a source keeps')))
   expect(
     (await on(source.shards[0] as HostTarget, 'SELECT 1 FROM pg_replication_slots')).length,
   ).toBe(1)
   await Promise.all([
-    fill(source, 25 * 2 ** 20), // until the slot has gone
+    fill(source, 17 * 2 ** 20), // until the slot has gone
     expect(run).rejects.toMatchObject({
       code: 'RESHARD_WAL_GUARD',
       exitCode: 6,
@@ -121,7 +120,7 @@ test('a stalled target makes the run pause and then abort, with the source free 
 
 test('with wal_action pause it waits, and limits are changed while it runs', async () => {
   const { given, said } = await move({
-    maxWalKept: 24 * 2 ** 20,
+    maxWalKept: 16 * 2 ** 20,
     walAction: 'pause',
     maxRate: 20_000,
   })
@@ -144,7 +143,7 @@ test('with wal_action pause it waits, and limits are changed while it runs', asy
     source.shards[0] as HostTarget,
     `INSERT INTO big SELECT i, -1, 'new' FROM generate_series(1, 50) i`,
   )
-  await fill(source, 26 * 2 ** 20)
+  await fill(source, 17 * 2 ** 20)
   await waitFor(() => said.some((text) => text.startsWith('paused: a source keeps')))
   await changeSetting(target, status.run, 'max_wal_kept', 'off')
   await waitFor(() => said.some((text) => text.startsWith('going on')))

@@ -62,10 +62,12 @@ async function emptySide(
   return { name, shards, sharding: bigSharding(count) }
 }
 
-test.each([
-  ['15 → 18', old, young],
-  ['18 → 18', young, young],
-])(
+test.each(
+  bySize(
+    [['15 → 18', old, young] as const],
+    [['15 → 18', old, young] as const, ['18 → 18', young, young] as const],
+  ),
+)(
   'verify under writers finds what differs and nothing else, %s',
   async (_, from, to) => {
     const source = await bigSide(from(), 'a', { shards: 2, rows: ROWS })
