@@ -12,7 +12,7 @@ interface AgainCore {
   readonly access: { readonly epoch?: EpochAccess }
   readonly environment: { readonly clock: Clock }
   readonly transaction: { readonly isExplicit: boolean }
-  readonly running: { readonly at: number; readonly awaitsSync: boolean } | undefined
+  running: { readonly at: number; readonly awaitsSync: boolean } | undefined
   readonly output: { readonly bytesSent: number; forget(): void }
   readonly held: {
     readonly pins: ReadonlySet<unknown>
@@ -93,6 +93,8 @@ export class SendAgain {
     await core.environment.clock.sleep(TRY_MS)
     if (core.held.isClosed) return
     if (core.cancelled) return core.fail(core.timedOut ?? engineError('SESSION_CANCELLED'))
+    // It has failed as far as its books say: a batch would only be answered to its end.
+    core.running = undefined
     this.#isTrying = true
     again()
     this.#isTrying = false

@@ -105,13 +105,22 @@ test('O3: a proxy that sleeps through the cutover loses no write, one that lives
   }
   await waitFor(async () => (await registered()) === 2, { deadlineMs: 60_000, intervalMs: 200 })
   await waitFor(() => sleepers.model.size > 20)
-  // Stopped, but heard of a moment ago: nobody may go on without it.
+  const ready = await reshard(shop, 'run', awake.port, ['--stop-after', 'verify'])
+  expect(ready.code, outputOf(ready)).toBe(0)
+  // One that lives as far as anybody knows, and that nobody can reach, stops a cutover before it pauses anyone.
+  const old = await postgres().connect(0, shop.from[0])
+  await old.query(
+    `INSERT INTO pgshard.proxy (id, host, port, process_id, version, database, heartbeat_at)
+     VALUES ('elsewhere', '127.0.0.1', 1, 1, '', 'shop', now() + interval '1 hour')`,
+  )
+  const refused = await reshard(shop, 'resume', awake.port)
+  expect(refused.code, outputOf(refused)).toBe(4)
+  expect(outputOf(refused)).toContain('RESHARD_PROXY_UNREACHED')
+  await old.query(`DELETE FROM pgshard.proxy WHERE id = 'elsewhere'`)
+  await old.end()
   asleep.program.signal('SIGSTOP')
-  const early = await reshard(shop, 'run', awake.port)
-  const isRefused = early.code === 4
-  if (isRefused) expect(outputOf(early)).toContain('RESHARD_PROXY_UNREACHED')
   await waitFor(async () => (await registered()) === 1, { deadlineMs: 60_000, intervalMs: 200 })
-  const run = isRefused ? await reshard(shop, 'resume', awake.port) : early
+  const run = await reshard(shop, 'resume', awake.port)
   expect(run.code, outputOf(run)).toBe(0)
   asleep.program.signal('SIGCONT')
   const atWaking = sleepers.model.size
