@@ -206,8 +206,11 @@ class Taking implements RowSink, ServerReceiver {
   }
 }
 
-/** The right to make temporary tables is asked for by us, not by the client's statement. */
+/**
+ * The right to make temporary tables is asked for by us, not by the client's statement. A server that has made some before
+ * denies the schema in which they stand.
+ */
 function inOurWords(error: EngineError): EngineError {
-  const isTemporary = error.sqlstate === '42501' && /temporary/.test(error.message)
+  const isTemporary = error.sqlstate === '42501' && /temporary|pg_temp_/.test(error.message)
   return isTemporary ? engineError('GATHER_TEMPORARY', {}, { cause: error }) : error
 }

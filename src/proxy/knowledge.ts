@@ -205,7 +205,7 @@ export class DatabaseKnowledge {
       // A RELOAD that came meanwhile has brought its own.
       if (this.#sharding !== sharding) return
       this.install(reading)
-      if (!isComplete) this.#readAgainLater()
+      if (!isComplete) this.#compareLater(sharding)
       this.#seen = asked
       this.#sources.log.debug('the schema was read', { database: this.name })
       this.#sayConstraints(reading)
@@ -231,6 +231,17 @@ export class DatabaseKnowledge {
   #readAgainLater(): void {
     if (this.#isClosed) return
     this.#retry = this.#sources.clock.after(RETRY_MS, () => void this.refresh())
+  }
+
+  /** A shard was down: the plans need not be made again for it. */
+  #compareLater(sharding: ShardingConfig): void {
+    if (this.#isClosed || this.#sharding !== sharding) return
+    this.#retry = this.#sources.clock.after(RETRY_MS, () => {
+      void this.#readNumbers(sharding).then(
+        (isComplete) => isComplete || this.#compareLater(sharding),
+        () => this.#compareLater(sharding),
+      )
+    })
   }
 
   /** One shard is told as it is. */

@@ -311,7 +311,7 @@ describe('who may gather, and what is refused', () => {
       for (const [shard, name] of databases.entries())
         await rig().onShard(shard, `revoke temporary on database "${name}" from public`)
       const failed = await failureOf(client.query(sql))
-      expect(failed).toMatchObject({
+      expect(failed, failed.message).toMatchObject({
         code: '42501',
         hint: expect.stringContaining('GRANT TEMPORARY'),
       })
