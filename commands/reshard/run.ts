@@ -70,7 +70,7 @@ export abstract class MoveCommand extends BaseCommand {
         budgetMs: flags['budget-ms'] ?? 5000,
         verifyHoldMs: flags['verify-hold-ms'] ?? 2000,
         endPinned: flags['end-pinned'] ?? false,
-        wayBack: flags.reverse ?? true,
+        wayBack: flags.reverse,
       }
       const report = await runConfigured(config, request, {
         clock: systemClock,

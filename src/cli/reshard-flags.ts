@@ -93,8 +93,8 @@ export const switchFlags = {
     default: false,
   }),
   reverse: Flags.boolean({
-    description: 'arm a stream back to the old side at the cutover, for reshard rollback',
-    default: true,
+    description:
+      'refuse a cutover that cannot arm a stream back to the old side; with --no-reverse none is armed, and there is no rollback (default: armed when it can be)',
     allowNo: true,
   }),
   'verify-hold-ms': Flags.integer({

@@ -42,7 +42,7 @@ export interface RunRequest {
   readonly budgetMs: number
   readonly verifyHoldMs: number
   readonly endPinned: boolean
-  readonly wayBack: boolean
+  readonly wayBack?: boolean | undefined
 }
 
 export interface RunSurroundings {
@@ -79,7 +79,7 @@ export async function runConfigured(
     budgetMs: request.budgetMs,
     verifyHoldMs: request.verifyHoldMs,
     endPinned: request.endPinned,
-    wayBack: request.wayBack,
+    ...(request.wayBack === undefined ? {} : { wayBack: request.wayBack }),
     keepFollowing: request.keepFollowing,
     ...(atPoint ? { atPoint } : {}),
     ...(request.partBytes === undefined ? {} : { partBytes: request.partBytes }),

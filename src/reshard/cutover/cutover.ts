@@ -59,7 +59,7 @@ export async function cutover(options: CutoverOptions): Promise<CutoverReport> {
       sequences,
       configBackup: backup,
       epoch: prepared.epoch,
-      wayBack: options.wayBack !== undefined,
+      wayBack: prepared.wayBack !== undefined,
     }
   } finally {
     await prepared.close()
@@ -96,12 +96,12 @@ async function switchOver(
         sources: prepared.sources,
         targets: prepared.targets,
       }),
-      options.wayBack?.mark(prepared.targets),
+      prepared.wayBack?.mark(prepared.targets),
     ]),
   )
   prepared.sequences = sequences
   if (clock.monotonicMs() > deadlineMs) throw engineError('RESHARD_CATCH_UP', { budgetMs })
-  await timer.run('deciding', () => prepared.decide(options.wayBack?.facts()))
+  await timer.run('deciding', () => prepared.decide(prepared.wayBack?.facts()))
   return sequences
 }
 

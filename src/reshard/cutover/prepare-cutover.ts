@@ -2,11 +2,11 @@
  * All that a cutover can do while clients go on: epochs and fences made, proxies and what would hold up the lock looked
  * at, connections opened. Refuses before anybody has to wait.
  */
-import { engineError } from '../../errors/engine-error.js'
+import { engineError, isEngineError } from '../../errors/engine-error.js'
 import { adminQuery } from '../../pg/admin-query.js'
 import type { HostClient } from '../../pg/host-client.js'
 import { openShard, placeOf } from '../side.js'
-import type { CutoverOptions } from './cutover-options.js'
+import type { CutoverOptions, WayBack } from './cutover-options.js'
 import {
   closeSql,
   decideSql,
@@ -24,6 +24,8 @@ export interface Prepared {
   readonly targets: readonly HostClient[]
   readonly closeSql: string
   readonly epoch: number
+  /** Armed; undefined: there is none. */
+  readonly wayBack: WayBack | undefined
   /** Commits the epoch on the new side, with facts for the journal in the same transaction. */
   decide(facts?: Record<string, unknown>): Promise<void>
   sequences: number
@@ -38,7 +40,7 @@ export async function prepareCutover(options: CutoverOptions): Promise<Prepared>
   const isFresh = await prepareEpochs(source, target, journal.run)
   const madeMs = clock.monotonicMs()
   await prepareFences(options)
-  await options.wayBack?.arm()
+  const wayBack = await armWayBack(options)
   if (isFresh) await clock.sleep(Math.max(0, REGISTRY_FOUND_MS - (clock.monotonicMs() - madeMs)))
   await options.gate.open()
   await refusePinned(options)
@@ -66,6 +68,7 @@ export async function prepareCutover(options: CutoverOptions): Promise<Prepared>
       targets,
       closeSql: closeSql(journal.run, await truthOf(target)),
       epoch,
+      wayBack,
       decide: async (facts) => {
         prepared.isDeciding = true
         await adminQuery(first, decideSql(epoch, journal.run, facts))
@@ -89,6 +92,19 @@ async function prepareFences(options: CutoverOptions): Promise<void> {
     await journal.register({ kind: 'fence', side, shard, name: 'pgshard_fence' })
   }
   await prepareFence(source, plan, wayBack?.role ?? '', clock)
+}
+
+/** @throws RESHARD_NO_WAY_BACK when one is needed */
+async function armWayBack(options: CutoverOptions): Promise<WayBack | undefined> {
+  const { wayBack, needsWayBack, log } = options
+  try {
+    await wayBack?.arm()
+    return wayBack
+  } catch (error) {
+    if (needsWayBack || !isEngineError(error) || error.code !== 'RESHARD_NO_WAY_BACK') throw error
+    log.warn(`there will be no rollback: ${error.message}`)
+    return undefined
+  }
 }
 
 /** @throws RESHARD_PINNED */

@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../base/clock.js'
-import { engineError } from '../../errors/engine-error.js'
+import { engineError, toEngineError } from '../../errors/engine-error.js'
 import { adminQuery } from '../../pg/admin-query.js'
 import { type Lsn, parseLsn } from '../../replication/lsn.js'
 import { createSnapshotSlot } from '../../replication/slot.js'
@@ -55,8 +55,13 @@ export function makeWayBack(
         const names = { from: source.name, to: target.name, reason }
         throw engineError('RESHARD_NO_WAY_BACK', names)
       }
-      await makeRole(source, journal, role, plan)
-      await makeStreams(target, journal, plan, clock)
+      try {
+        await makeRole(source, journal, role, plan)
+        await makeStreams(target, journal, plan, clock)
+      } catch (error) {
+        const names = { from: source.name, to: target.name, reason: toEngineError(error).message }
+        throw engineError('RESHARD_NO_WAY_BACK', names, { cause: error })
+      }
     },
     mark: async (targets) => {
       marks = await Promise.all(

@@ -39,7 +39,7 @@ export interface RunOptions {
   readonly verifyHoldMs: number
   /** The cutover ends clients that keep their servers, instead of refusing. */
   readonly endPinned?: boolean
-  /** False: the cutover arms no stream back, and there is no rollback. */
+  /** True: the cutover refuses when no stream back can be armed; false: it arms none. Absent: it arms one when it can. */
   readonly wayBack?: boolean
   readonly stopAfter?: StopAfter
   /** With `stopAfter: 'follow'`: goes on following after it has caught up, until it is interrupted. */
@@ -49,6 +49,8 @@ export interface RunOptions {
   readonly dumpProgram?: string | null
   /** Tables larger than this are cut into parts of about this size. */
   readonly partBytes?: number
+  /** A snapshot older than this is not given to another part. */
+  readonly snapshotAgeMs?: number
   /** Bound on what the copy reads; can be changed while it runs. */
   readonly pace?: Pace
   /** What the sources must be spared; the defaults when absent. Can be changed in the journal while the run works. */
