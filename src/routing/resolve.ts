@@ -131,6 +131,18 @@ function temporaryShard(use: RelationUse, catalog: Catalog, names: Names): numbe
   return isKnown ? undefined : onlyTemporaryShard(names)
 }
 
+/** Offline: the first schema of the path for which the configuration names such a table, or the only one. */
+function likelySchema(
+  name: string,
+  searchPath: readonly string[],
+  { map }: RoutingWorld,
+): string | undefined {
+  const { tables, referenceTables } = map.config
+  const named = [...tables, ...referenceTables].filter((table) => table.name === name)
+  const known = searchPath.find((schema) => named.some((table) => table.schema === schema))
+  return known ?? (searchPath.length === 1 ? searchPath[0] : undefined)
+}
+
 export function resolveRelation(
   level: Level,
   use: RelationUse,
@@ -150,7 +162,7 @@ export function resolveRelation(
   }
   if (isSystem(use)) return { use, place: { kind: 'system' }, relation: undefined }
   if (!catalog) {
-    const schema = use.schema ?? (searchPath.length === 1 ? searchPath[0] : undefined)
+    const schema = use.schema ?? likelySchema(use.name, searchPath, world)
     const place = world.map.tableOf(schema, use.name, (column) => mentions(level, use, column))
     return { use, place, relation: undefined }
   }
