@@ -9,7 +9,7 @@ import type { Transaction } from './state/transaction.js'
 
 /** The request that runs now. */
 export interface RunningRequest {
-  readonly protocol: 'simple' | 'extended'
+  protocol: 'simple' | 'extended'
   /** Statements in the order in which their CommandComplete will come. */
   statements: CompletedStatement[]
   at: number

@@ -110,9 +110,10 @@ export class SessionCore {
     this.listening?.requestStarts()
   }
 
-  /** The same for a Query that only reads and is expected to share a server; no listener, and nothing held. */
-  beginShared(nowMs: number): void {
+  /** The same for a request that only reads and is expected to share a server; no listener, and nothing held. */
+  beginShared(protocol: 'simple' | 'extended', nowMs: number): void {
     const running = this.#shared
+    running.protocol = protocol
     if (running.statements.length > 0) running.statements = []
     running.at = 0
     running.failed = false

@@ -17,7 +17,6 @@ import { CopyToShards } from './copy/copy-to-shards.js'
 import type {
   ClientFigures,
   ClientHandle,
-  DatabaseAccess,
   RequestWatch,
   SessionEnvironment,
 } from './environment.js'
@@ -27,26 +26,13 @@ import { ExtendedQuery } from './requests/extended-query.js'
 import { ShardedRequests } from './requests/sharded-requests.js'
 import { runFunctionCall, runSimpleQuery } from './requests/simple-query.js'
 import { SessionCore } from './session-core.js'
+import type { SessionOptions } from './session-options.js'
 import { unquote } from './sql-literal.js'
 import type { HeldServer } from './state/held-servers.js'
 import { recoverServers } from './state/recover-servers.js'
-import type { Transaction } from './state/transaction.js'
 
 /** Bytes of requests that may wait behind the running one before the client is no longer read. */
 const QUEUE_HIGH_WATER_BYTES = 1_048_576
-
-export interface SessionOptions {
-  readonly socket: ByteSocket
-  readonly environment: SessionEnvironment
-  readonly access: DatabaseAccess
-  readonly transaction: Transaction
-  readonly user: string
-  readonly database: string
-  /** Parameter values that the client was told at login. */
-  readonly told: ReadonlyMap<string, string>
-  /** As the client was told it. */
-  processId(): number
-}
 
 export class Session implements ClientHandle {
   readonly user: string
@@ -158,10 +144,19 @@ export class Session implements ClientHandle {
   receive(chunk: Buffer): void {
     this.figures.bytesReceived += chunk.length
     try {
-      this.#reader.push(chunk)
+      if (!this.#isAlike(chunk)) this.#reader.push(chunk)
     } catch (error) {
       this.#die(toEngineError(error))
     }
+  }
+
+  /** A batch like the one before it, which runs without being read. */
+  #isAlike(chunk: Buffer): boolean {
+    if (chunk[0] !== frontend.parse && chunk[0] !== frontend.bind) return false
+    if (this.#reader.pendingBytes > 0 || this.#queue.size > 0 || this.#mustQueue) return false
+    if (this.#isGone || this.#watch || this.#copy || this.#extended.isOpen) return false
+    if (this.#core.running) return false
+    return this.#core.pipelined.runAlikeBatch(chunk, () => this.#startRequest())
   }
 
   cancel(): void {

@@ -12,7 +12,7 @@ import {
 } from '../answers.js'
 import type { SessionCore } from '../session-core.js'
 import type { ClientStatement } from '../state/client-statements.js'
-import { bindFrame, namedFrame, parseFrame, syncFrame } from './batch.js'
+import { type BatchItem, bindFrame, namedFrame, parseFrame, syncFrame } from './batch.js'
 import type { Step } from './batch-steps.js'
 import { answerLocally } from './local-answer.js'
 
@@ -106,4 +106,18 @@ function scatterPieces(step: Step): Buffer[] {
     default:
       return []
   }
+}
+
+/** The last of these messages executes a COPY FROM STDIN. */
+export function gathersCopy(core: SessionCore, items: readonly BatchItem[]): boolean {
+  const { access, statements } = core
+  const queryOf = (name: string) => {
+    const parse = items.findLast((item) => item.kind === 'parse' && item.name === name)
+    if (parse?.kind === 'parse') return access.planner.plan(parse.text)
+    return statements.get(name)?.planned
+  }
+  return (
+    items.at(-1)?.kind === 'execute' &&
+    items.some((item) => item.kind === 'bind' && takesData(queryOf(item.statement)))
+  )
 }

@@ -5,7 +5,7 @@
 import { type EngineError, engineError, toEngineError } from '../../errors/engine-error.js'
 import type { BoundParameters } from '../../plan/plan.js'
 import { readCString } from '../../server/read-cstring.js'
-import { tagName } from '../../wire/frame-reader.js'
+import { FrameReader, tagName } from '../../wire/frame-reader.js'
 import { FrameWriter } from '../../wire/frame-writer.js'
 import { frontend } from '../../wire/tags.js'
 
@@ -60,6 +60,16 @@ export function readBatchItem(frame: Buffer): BatchItem {
   } catch (error) {
     return { kind: 'malformed', frame, error: toEngineError(error), ...bindNames(frame) }
   }
+}
+
+/** All messages of a batch up to its Sync, which stands at the end. */
+export function readBatch(bytes: Buffer): BatchItem[] {
+  const items: BatchItem[] = []
+  const reader = new FrameReader((tag, buffer, start, end) => {
+    if (tag !== frontend.sync) items.push(readBatchItem(Buffer.from(buffer.subarray(start, end))))
+  })
+  reader.push(bytes)
+  return items
 }
 
 function bindNames(frame: Buffer): Pick<MalformedItem, 'bind'> {

@@ -15,8 +15,8 @@ import type { SessionCore } from '../session-core.js'
 import type { ClientStatement } from '../state/client-statements.js'
 import type { HeldServer } from '../state/held-servers.js'
 import { withSnapshots } from '../state/one-snapshot.js'
-import { type BatchItem, syncFrame, textParameters } from './batch.js'
-import { isPlain, localFrame, takesData } from './batch-answers.js'
+import { type BatchItem, readBatch, syncFrame, textParameters } from './batch.js'
+import { gathersCopy, isPlain, localFrame, takesData } from './batch-answers.js'
 import { BatchBuilder } from './batch-builder.js'
 import {
   channelsBound,
@@ -57,6 +57,8 @@ export class ExtendedQuery {
   #boundWorks = false
   /** A COPY FROM STDIN was sent with a Flush: what comes next may be its data. */
   awaitsCopy = false
+  /** It is not to be pipelined. */
+  #isAlone = false
   /** Part of the answer has gone out before a server was there. */
   #answered = false
   /** What runs now, as it was gathered. */
@@ -80,16 +82,7 @@ export class ExtendedQuery {
 
   /** Among the messages not yet sent is the Execute of a COPY FROM STDIN. */
   get gathersCopy(): boolean {
-    const { access, statements } = this.#core
-    const queryOf = (name: string) => {
-      const parse = this.#items.findLast((item) => item.kind === 'parse' && item.name === name)
-      if (parse?.kind === 'parse') return access.planner.plan(parse.text)
-      return statements.get(name)?.planned
-    }
-    return (
-      this.#items.at(-1)?.kind === 'execute' &&
-      this.#items.some((item) => item.kind === 'bind' && takesData(queryOf(item.statement)))
-    )
+    return gathersCopy(this.#core, this.#items)
   }
 
   /** The server took COPY data, and the request goes on there up to its Sync. */
@@ -280,8 +273,18 @@ export class ExtendedQuery {
       core.again = this.#again(items, end)
       alone()
     }
-    if (core.pipelined.runSteps(steps, statements, { shard, role, alone: elsewhere })) this.reset()
+    const again = (batch: Buffer) => this.#runAlone(batch)
+    const request = { shard, role, alone: elsewhere, again }
+    if (!this.#isAlone && core.pipelined.runSteps(steps, statements, request)) this.reset()
     else alone()
+  }
+
+  /** A batch that was known by its bytes, on a server of its own. */
+  #runAlone(batch: Buffer): void {
+    this.#items = readBatch(batch)
+    this.#isAlone = true
+    this.run('sync')
+    this.#isAlone = false
   }
 
   #special(steps: Step[], plan: Plan, statement: PlannedStatement): void {

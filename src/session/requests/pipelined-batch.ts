@@ -110,7 +110,7 @@ export function batchUnit(batch: PipelinedBatch, server: ServerConnection): Unit
 }
 
 /** A text that is parsed without a name and may never come again fills no server's memory. */
-const isSeenOnce = ({ parse, bind, statement }: PipelinedBatch): boolean =>
+export const isSeenOnce = ({ parse, bind, statement }: PipelinedBatch): boolean =>
   parse !== undefined && bind.statement === '' && statement.shared.uses < SEEN_TO_SHARE
 
 function unitOf(batch: PipelinedBatch, parse: Buffer | undefined, name: string): Unit {

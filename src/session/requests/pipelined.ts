@@ -2,22 +2,20 @@
  * The requests of one client that may share a server with those of others (executor/pipeline): which of them may, what
  * they put on the server, and what becomes of one that must run on a server of its own after all.
  */
-import type { Clock } from '../../base/clock.js'
 import { copyBytes } from '../../base/copy-bytes.js'
 import { type EngineError, engineError } from '../../errors/engine-error.js'
-import { mayEnter, noteRunAlone } from '../../executor/pipeline/class-figures.js'
+import { mayEnter } from '../../executor/pipeline/class-figures.js'
 import type { Carrier, PipelinedClient, Unit } from '../../executor/pipeline/pipelined-client.js'
 import { replyBudget } from '../../executor/pipeline/reply-budget.js'
-import type { ClassFigures, PlannedStatement, RouteContext, TextMatcher } from '../../plan/plan.js'
+import type { ClassFigures, PlannedStatement, TextMatcher } from '../../plan/plan.js'
 import type { ServerConnection } from '../../server/server-connection.js'
 import { readingOf, Settings } from '../../server/settings.js'
 import type { SharedStatement } from '../../server/shared-statement.js'
 import type { ClientOutput } from '../client-output.js'
-import type { ClientFigures, DatabaseAccess } from '../environment.js'
-import type { ClientStatements } from '../state/client-statements.js'
-import type { HeldServers } from '../state/held-servers.js'
-import type { Transaction } from '../state/transaction.js'
+import { AlikeBatch } from './alike-batch.js'
+import { AloneTimes } from './alone-times.js'
 import { batchUnit, type PipelinedBatch, pipelinedBatchOf, type Step } from './pipelined-batch.js'
+import type { PipelinableRequest, PipelinedHost } from './pipelined-host.js'
 
 /** Settings that make a text mean something else than we read, or that a server may refuse. */
 const UNFIT = ['role', 'session_authorization', 'standard_conforming_strings', 'client_encoding']
@@ -29,49 +27,20 @@ const FIRST_BYTES = 256
 const noTypes: readonly number[] = []
 const noFigures: ClassFigures = { runs: 0, hotRuns: 0, meanMs: 0, typicalMs: 0, replyBytes: 0 }
 
-/** The session around it. */
-export interface PipelinedHost {
-  readonly environment: { readonly clock: Clock }
-  readonly access: DatabaseAccess
-  readonly output: ClientOutput
-  readonly transaction: Transaction
-  readonly held: HeldServers
-  readonly statements: ClientStatements
-  readonly figures: ClientFigures
-  readonly told: ReadonlyMap<string, string>
-  /** Absent: it never listened. */
-  readonly listening?: { tell(): void } | undefined
-  readonly timedOut: EngineError | undefined
-  readonly hooks: { ends(): void }
-  begin(protocol: 'simple', statements: []): void
-  /** The same for a Query that only reads, at `nowMs`. */
-  beginShared(nowMs: number): void
-  routeContext(): RouteContext
-  noteStatus(buffer: Buffer, start: number, end: number): void
-  tellChanges(): void
-  fail(error: EngineError): void
-  ended(): void
-  /** The end of what `beginShared` began, on a server that it shared all the time. */
-  endedShared(nowMs: number): void
-}
-
-/** A request, and how it runs on a server of its own. */
-export interface PipelinableRequest {
-  readonly shard: number
-  readonly role: 'primary' | 'any'
-  /** Runs it from the beginning; `query` are the bytes of a Query, owned. */
-  alone(query: Buffer): void
-  /** The same for another Query of its template, which was not read. */
-  unread?(query: Buffer): void
-}
-
-/** What holds for every text of a template, while settings and schema stay. */
-interface LastQuery {
-  readonly pattern: TextMatcher
+/** What holds for every text of a template, or for all parameters, while settings and schema stay. */
+interface Decided {
   readonly figures: ClassFigures
   readonly request: PipelinableRequest
   readonly generation: number | undefined
   readonly settings: Settings
+}
+
+interface LastQuery extends Decided {
+  readonly pattern: TextMatcher
+}
+
+interface LastBatch extends Decided {
+  readonly batch: AlikeBatch
 }
 
 export class PipelinedRequests implements PipelinedClient {
@@ -89,20 +58,19 @@ export class PipelinedRequests implements PipelinedClient {
   #isShared = false
   /** The last Query that was pipelined, and what was decided of it. */
   #last: LastQuery | undefined
-  /** No other request has run since the last one of `#last`, so that the session is as it was judged then. */
-  #isUndisturbed = false
+  #lastBatch: LastBatch | undefined
+  /** No other request has run since the last one of these, so that the session is as it was judged then. */
+  #settled: Decided | undefined
+  /** Runs now. */
+  #alike: AlikeBatch | undefined
   /** Settings that were judged, and whether they allow it. */
   #judged: Settings | undefined
   #isFit = false
-  /** Statements of all clients that run on servers of their own and are measured. */
-  static #underWay = 0
-  /** Class of a statement that runs on a server of its own, to be measured. */
-  #watched: ClassFigures | undefined
-  #sentMs = 0
-  #sentBytes = 0
+  readonly #aloneTimes: AloneTimes
 
   constructor(core: PipelinedHost) {
     this.#core = core
+    this.#aloneTimes = new AloneTimes(core.environment.clock)
     this.output = core.output
   }
 
@@ -118,7 +86,7 @@ export class PipelinedRequests implements PipelinedClient {
   }
 
   get statement(): SharedStatement | undefined {
-    return this.#batch?.statement.shared
+    return (this.#alike ?? this.#batch)?.statement.shared
   }
 
   /** A Query of one statement. False: it needs a server of its own. `frame` is borrowed. */
@@ -137,28 +105,57 @@ export class PipelinedRequests implements PipelinedClient {
     if (!this.#isSound(last)) return false
     const core = this.#core
     const nowMs = core.environment.clock.monotonicMs()
-    if (!this.#isUndisturbed) core.statements.dropUnnamed()
-    this.#isUndisturbed = true
+    if (this.#settled !== last) core.statements.dropUnnamed()
+    core.beginShared('simple', nowMs)
+    this.#runDecided(last, nowMs, buffer.subarray(start, end))
+    return true
+  }
+
+  /** Messages up to a Sync, [0, end), that differ from those before them in their parameters alone. False: they are to be read. */
+  runAlikeBatch(buffer: Buffer, starts: () => void): boolean {
+    const last = this.#lastBatch
+    if (!last?.batch.matches(buffer, buffer.length)) return false
+    const core = this.#core
+    const { statement, hasParse } = last.batch
+    if (statement.shared.epoch !== core.access.statements.epoch || !this.#isSound(last))
+      return false
+    if (hasParse) {
+      statement.confirmed = false
+      statement.shared.uses++
+    }
+    if (this.#settled !== last && !last.batch.isNamedIn(core.statements)) return false
+    this.#alike = last.batch
+    starts()
+    const nowMs = core.environment.clock.monotonicMs()
+    core.beginShared('extended', nowMs)
+    this.#runDecided(last, nowMs, buffer)
+    return true
+  }
+
+  #runDecided(last: Decided, nowMs: number, bytes: Buffer): void {
+    this.#settled = last
     this.#isShared = true
-    core.beginShared(nowMs)
-    this.#keep(buffer, start, end)
+    this.#keep(bytes, 0, bytes.length)
     this.#batch = undefined
     this.figures = last.figures
     if (!this.#run(last.request, nowMs)) this.#alone(last.request)
-    return true
   }
 
   /** Another request begins: it may change what was judged. */
   disturb(): void {
-    this.#isUndisturbed = false
+    this.#settled = undefined
     this.#isShared = false
   }
 
   #alone(request: PipelinableRequest): void {
-    const { bytes, length } = this.#query
-    this.#isShared = false
-    this.#isUndisturbed = false
-    request.alone(bytes.subarray(0, length))
+    const query = this.#kept
+    this.#forget()
+    this.disturb()
+    request.alone(query)
+  }
+
+  get #kept(): Buffer {
+    return this.#batch ? nothing : this.#query.bytes.subarray(0, this.#query.length)
   }
 
   #keep(buffer: Buffer, start: number, end: number): void {
@@ -181,16 +178,16 @@ export class PipelinedRequests implements PipelinedClient {
     this.#last = { pattern, figures, request, generation, settings: transaction.settings }
   }
 
-  #isSound(last: LastQuery): boolean {
+  #isSound(last: Decided): boolean {
     const { access } = this.#core
     const { planner } = access
     if (last.generation !== planner.generation) return false
-    if (this.#isUndisturbed ? !this.#isFreeStill() : !this.#holdsStill(last)) return false
+    if (this.#settled === last ? !this.#isFreeStill() : !this.#holdsStill(last)) return false
     const limits = access.pipelines?.limits
     return limits !== undefined && limits.depth > 0 && mayEnter(last.figures, limits.stallMs)
   }
 
-  #holdsStill(last: LastQuery): boolean {
+  #holdsStill(last: Decided): boolean {
     const { transaction, held, listening } = this.#core
     if (last.settings !== transaction.settings) return false
     return !listening && held.temporary.size === 0 && this.#isFree()
@@ -216,7 +213,19 @@ export class PipelinedRequests implements PipelinedClient {
     if (shared.shape !== undefined && shared.epoch !== this.#core.access.statements.epoch)
       return false
     this.#batch = batch
+    this.#rememberBatch(batch, statement.figures, request)
     return this.#run(request, this.#core.environment.clock.monotonicMs())
+  }
+
+  #rememberBatch(batch: PipelinedBatch, figures: ClassFigures, request: PipelinableRequest): void {
+    const { access, transaction } = this.#core
+    const { again, role } = request
+    const { generation, shardCount } = access.planner
+    const alike = again && shardCount === 1 ? AlikeBatch.of(batch) : undefined
+    this.#lastBatch = undefined
+    if (!alike || !again) return
+    const decided = { figures, generation, settings: transaction.settings }
+    this.#lastBatch = { ...decided, batch: alike, request: { shard: 0, role, alone: again } }
   }
 
   /** True when the request is the pipeline's to cancel. */
@@ -225,6 +234,7 @@ export class PipelinedRequests implements PipelinedClient {
     if (!carrier) return false
     if (!carrier.cancel(this)) return true
     this.#forget()
+    this.disturb()
     this.#core.fail(this.#core.timedOut ?? engineError('SESSION_CANCELLED'))
     return true
   }
@@ -234,7 +244,7 @@ export class PipelinedRequests implements PipelinedClient {
     const carrier = this.#carrier
     this.#forget()
     carrier?.leave(this)
-    this.#stopWatching()
+    this.#aloneTimes.stop()
     replyBudget.release(this)
   }
 
@@ -245,32 +255,13 @@ export class PipelinedRequests implements PipelinedClient {
 
   /** A request goes to a server of its own. */
   sent(): void {
-    if (!this.#watched || this.#sentMs > 0) return
-    this.#sentMs = this.#core.environment.clock.monotonicMs()
-    this.#sentBytes = this.output.bytesSent
-    PipelinedRequests.#underWay++
+    this.#aloneTimes.sent(this.output.bytesSent)
   }
 
   /** A request has ended. */
   ended(hasFailed: boolean): void {
-    const figures = this.#watched
-    if (!figures) return
-    const sentMs = this.#sentMs
-    const besides = this.#stopWatching()
-    const limits = this.#core.access.pipelines?.limits
-    if (hasFailed || !limits || sentMs === 0) return
-    // those that ran at the same time shared the machine: behind one another they would have taken turns
-    const elapsedMs = (this.#core.environment.clock.monotonicMs() - sentMs) / besides
-    noteRunAlone(figures, elapsedMs, this.output.bytesSent - this.#sentBytes, limits.stallMs)
-  }
-
-  /** How many were measured at the same time, this one too. */
-  #stopWatching(): number {
-    const count = PipelinedRequests.#underWay
-    if (this.#sentMs > 0) PipelinedRequests.#underWay--
-    this.#watched = undefined
-    this.#sentMs = 0
-    return Math.max(1, count)
+    const stallMs = this.#core.access.pipelines?.limits.stallMs
+    this.#aloneTimes.ended(this.output.bytesSent, hasFailed ? undefined : stallMs)
   }
 
   carriedBy(carrier: Carrier): void {
@@ -278,17 +269,23 @@ export class PipelinedRequests implements PipelinedClient {
   }
 
   unitFor(server: ServerConnection): Unit {
+    if (this.#alike) {
+      server.unnamed = undefined
+      return this.#alike.unitFor(server, this.#query.bytes)
+    }
     if (this.#batch) return batchUnit(this.#batch, server)
     server.unnamed = undefined
     return this.#query
   }
 
   parsed(): void {
+    if (this.#alike?.hasParse) this.#alike.statement.confirmed = true
     if (this.#batch?.parse) this.#batch.statement.confirmed = true
   }
 
   failed(): void {
     this.#hasFailed = true
+    this.#settled = undefined
     this.#core.figures.errors++
     this.#core.statements.dropUnconfirmed()
   }
@@ -314,18 +311,12 @@ export class PipelinedRequests implements PipelinedClient {
   }
 
   elsewhere(): void {
-    const request = this.#request
-    const batch = this.#batch
-    this.#forget()
-    this.#isShared = false
-    this.#isUndisturbed = false
-    if (!request) return
-    if (batch) request.alone(nothing)
-    else this.#alone(request)
+    if (this.#request) this.#alone(this.#request)
   }
 
   lost(error: EngineError, ends: boolean): void {
     this.#forget()
+    this.disturb()
     if (!ends) return this.#core.fail(error)
     this.output.flush()
     this.#core.hooks.ends()
@@ -347,6 +338,7 @@ export class PipelinedRequests implements PipelinedClient {
     this.#carrier = undefined
     this.#request = undefined
     this.#batch = undefined
+    this.#alike = undefined
     if (this.#query.length > KEPT_BYTES) this.#query.bytes = nothing
   }
 
@@ -357,8 +349,7 @@ export class PipelinedRequests implements PipelinedClient {
     if (!figures || !limits || limits.depth === 0 || !this.#isFree()) return false
     if (statement.mayPipeline?.(core.routeContext(), types) !== true) return false
     if (!mayEnter(figures, limits.stallMs)) {
-      this.#stopWatching()
-      this.#watched = figures
+      this.#aloneTimes.watch(figures)
       return false
     }
     this.figures = figures
