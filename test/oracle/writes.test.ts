@@ -69,7 +69,7 @@ const forms: readonly (() => string)[] = [
     `update acct set n = n + 1, name = ${pick(["'u'", 'default', 'upper(name)', 'null'])}${where()}${returning('tenant, id, n, name')}`,
   () => `update acct set id = id + ${pick(['100', '899', '0'])}${where()}`,
   () =>
-    `update acct set n = i.qty from item i where i.tenant = acct.tenant and i.acct = acct.id${returning('acct.tenant, acct.n')}`,
+    `update acct set n = i.qty from item i where i.tenant = acct.tenant and i.acct = acct.id and not exists (select from item o where o.tenant = i.tenant and o.acct = i.acct and o.qty > i.qty)${returning('acct.tenant, acct.n')}`,
   () => `delete from item${pick(['', ' where qty > 4', ' where tenant < 4'])}${returning('*')}`,
   () => `delete from acct${where()}${returning('id, name')}`,
   () => `delete from item using acct a where a.tenant = item.tenant and a.n > ${int(20)}`,

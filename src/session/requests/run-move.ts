@@ -162,16 +162,19 @@ async function removeRows(
     bytes: request.asking(program.remove(naming(program, rows)), types, formats),
   }))
   const replies = await runOnServers(core, texts, core.access.planner.shardCount)
-  return replies.flatMap((reply, i) => {
+  const taken: CarriedRow[] = []
+  for (const [i, reply] of replies.entries()) {
     checkCount(program, reply, leaving[i]!.leaving.length)
-    return reply.rows.map((frame) => {
+    for (const frame of reply.rows) {
       const values = valuesOf(frame)
       if (String(values.pop()) !== program.fingerprint) {
+        await core.access.schemaChanged()
         throw changed(program, 'its columns have changed meanwhile')
       }
-      return values
-    })
-  })
+      taken.push(values)
+    }
+  }
+  return taken
 }
 
 async function updateRows(
