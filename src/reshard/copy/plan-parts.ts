@@ -13,6 +13,7 @@ import { cuttable, type Part, partName, partsOf } from './part.js'
 const MAX_PARTS = 4_000
 /** Sampled rows a part. */
 const SAMPLE_ROWS = 200
+const SAMPLE_PAGES = 8
 
 /** Reads the parts of a run, after cutting the tables that have none yet. */
 export async function planParts(
@@ -40,7 +41,8 @@ async function cutsOf(
 ): Promise<(string | null)[][]> {
   const [size] = await adminQuery(
     client,
-    `SELECT pg_table_size($1::regclass)::text AS bytes, greatest(reltuples, 0)::text AS rows
+    `SELECT pg_table_size($1::regclass)::text AS bytes, pg_relation_size($1::regclass)::text AS heap,
+            greatest(reltuples, 0)::text AS rows
        FROM pg_class WHERE oid = $1::regclass`,
     [table.sqlName],
   )
@@ -50,9 +52,15 @@ async function cutsOf(
   const ordered = await byteOrdered(client, table)
   const columns = cuttable(table, (name) => ordered.has(name))
   if (columns.length === 0) return []
+  const heapBytes = Number(size?.['heap'] ?? 0)
   // Never analysed: a row of 100 bytes is a fair guess.
-  const rows = Math.max(Number(size?.['rows'] ?? 0), bytes / 100, 1)
-  const percent = Math.min(100, (100 * SAMPLE_ROWS * wanted) / rows)
+  const rows = Number(size?.['rows'] ?? 0) || heapBytes / 100
+  // Whole pages are sampled: few of them would say little.
+  const wantedShare = Math.max(
+    (SAMPLE_ROWS * wanted) / rows,
+    (SAMPLE_PAGES * wanted * 8192) / heapBytes,
+  )
+  const percent = Math.min(100, 100 * wantedShare)
   return sampleCuts(client, table, columns, { wanted, percent })
 }
 

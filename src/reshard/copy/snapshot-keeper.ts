@@ -52,9 +52,14 @@ export class SnapshotKeeper {
     this.#options = options
   }
 
-  /** Leaves the client in a transaction of the present snapshot; `held` is the one that it is in already. */
-  enter(client: HostClient, held?: ReaderTransaction): Promise<ReaderTransaction> {
-    const entering = this.#turn.then(() => this.#enter(client, held))
+  /**
+   * Leaves the client in a transaction of the present snapshot; `held` is the one that it is in already. That is given up
+   * before a new snapshot is waited for: who waits for its locks may have a transaction that the slot waits for.
+   */
+  async enter(client: HostClient, held?: ReaderTransaction): Promise<ReaderTransaction> {
+    if (held && this.#isFresh() && held.snapshot === this.#current?.slot.snapshotName) return held
+    if (held) await adminQuery(client, 'COMMIT')
+    const entering = this.#turn.then(() => this.#enter(client))
     this.#turn = entering.catch(() => undefined)
     return entering
   }
@@ -66,13 +71,15 @@ export class SnapshotKeeper {
     await kept?.slot.release().catch(() => undefined)
   }
 
-  async #enter(client: HostClient, held?: ReaderTransaction): Promise<ReaderTransaction> {
+  #isFresh(): boolean {
     const { clock, maxAgeMs = MAX_AGE_MS } = this.#options
-    const known = this.#current
-    const isFresh = known !== undefined && clock.monotonicMs() - known.madeMs < maxAgeMs
-    const { slot } = isFresh ? known : await this.#replace()
-    if (held?.snapshot === slot.snapshotName) return held
-    await enterSnapshot(client, slot.snapshotName, held !== undefined)
+    return this.#current !== undefined && clock.monotonicMs() - this.#current.madeMs < maxAgeMs
+  }
+
+  async #enter(client: HostClient): Promise<ReaderTransaction> {
+    const { slot } = this.#current && this.#isFresh() ? this.#current : await this.#replace()
+    await adminQuery(client, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
+    await adminQuery(client, `SET TRANSACTION SNAPSHOT ${quoteLiteral(slot.snapshotName)}`)
     return { snapshot: slot.snapshotName, watermark: slot.consistentLsn }
   }
 
@@ -107,10 +114,4 @@ export class SnapshotKeeper {
       await clock.sleep(1_000)
     }
   }
-}
-
-async function enterSnapshot(client: HostClient, name: string, isInside: boolean): Promise<void> {
-  if (isInside) await adminQuery(client, 'COMMIT')
-  await adminQuery(client, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
-  await adminQuery(client, `SET TRANSACTION SNAPSHOT ${quoteLiteral(name)}`)
 }

@@ -3,7 +3,7 @@ import type { Lsn } from '../../replication/lsn.js'
 import { everyCopy, type MovePlan, type MoveTable } from '../move-table.js'
 import { quoteLiteral, quoteName } from '../sql-names.js'
 import { type PlacedTuple, textTuple } from './array-parameter.js'
-import { overlay } from './change-batch.js'
+import { keyOnly, overlay } from './change-batch.js'
 import type { Rekey } from './route-change.js'
 import type { SourceRow } from './source-row.js'
 import type { TargetWriter } from './target-writer.js'
@@ -26,12 +26,12 @@ export interface Barrier {
 
 /**
  * The row is completed from where it stands on a target, else read again from the source as a part of its own: the
- * target that it stood on may have committed the move already, or have been copied after it.
+ * target that it stood on may have committed the move already, or have been copied after it. No transaction may be
+ * begun on a target for that: a slot on the same server would wait for it.
  */
 export async function rekeyRow(rekey: Rekey, barrier: Barrier): Promise<void> {
   const { table, before, after } = rekey
   const { writers, watermarks, commitStart } = barrier
-  await barrier.settle()
   const isDue = (shard: number, row: PlacedTuple): boolean =>
     barrier.isNew(shard) && !watermarks.covers(shard, table, row, commitStart)
   const leaving = rekey.fromShards.filter((shard) => isDue(shard, before))
@@ -47,7 +47,9 @@ export async function rekeyRow(rekey: Rekey, barrier: Barrier): Promise<void> {
   if (old) return putRow(table, overlay(table, old, after), coming, writers)
   const found = await barrier.reread(table, after)
   for (const shard of coming) watermarks.reread(shard, table, after, found.watermark)
-  if (found.row) return putRow(table, found.row, coming, writers)
+  // Its key in the form of the stream, so that later changes find it in the batch.
+  const whole = found.row && overlay(table, found.row, keyOnly(table, after))
+  if (whole) return putRow(table, whole, coming, writers)
   // Gone since: what took it away comes later and finds nothing.
   for (const shard of coming) {
     ;(writers[shard] as TargetWriter).batch.add({ kind: 'delete', table, row: after })

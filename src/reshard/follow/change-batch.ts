@@ -68,6 +68,16 @@ export function overlay(table: MoveTable, under: PlacedTuple, over: PlacedTuple)
   return { tuple, at: Int32Array.from({ length: count }, (_, column) => column) }
 }
 
+/** An old key says null for every column outside it: those are unknown, not null. */
+export function keyOnly(table: MoveTable, before: PlacedTuple): PlacedTuple {
+  const { tuple, at } = before
+  const kinds = Uint8Array.from(tuple.kinds)
+  for (let column = 0; column < table.columns.length; column++) {
+    if (!table.identity.includes(column)) kinds[at[column] as number] = COLUMN_UNCHANGED
+  }
+  return { tuple: { ...tuple, kinds }, at }
+}
+
 function combine(first: RowOp, next: RowOp): RowOp {
   if (next.kind !== 'patch' || first.kind === 'delete') return next
   const row = overlay(next.table, first.row, next.row)
@@ -98,6 +108,11 @@ export class ChangeBatch {
     const key = identityKey(op.table, op.row)
     const known = rows.get(key)
     rows.set(key, known ? combine(known, op) : op)
+  }
+
+  /** What is batched for one row of a table with a key. */
+  pending(table: MoveTable, row: PlacedTuple): RowOp | undefined {
+    return this.#net.get(table)?.get(identityKey(table, row))
   }
 
   /** The net effect, table by table. */

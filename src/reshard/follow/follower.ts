@@ -268,7 +268,9 @@ export class Follower {
     this.#commitStart = undefined
     this.#readTo = endLsn
     this.transactions++
-    if (this.#markersSeen.length === 0 && !this.#isFull()) return
+    // What is open on a target ends with its source transaction: a slot on the same server would wait for it.
+    const isOpen = this.#writers.some((writer) => writer.isOpen)
+    if (this.#markersSeen.length === 0 && !isOpen && !this.#isFull()) return
     const seen = this.#markersSeen
     this.#markersSeen = []
     await this.#flush()
@@ -279,9 +281,12 @@ export class Follower {
   }
 
   #isFull(): boolean {
-    return this.#writers.some(
-      ({ batch }) => batch.size >= MAX_BATCH_CHANGES || batch.bytes >= MAX_BATCH_BYTES,
-    )
+    // A row that must be read again wants no open transaction on the targets: transactions are kept whole for longer.
+    const start = this.#commitStart
+    const factor = start !== undefined && start < this.#watermarks.highest ? 16 : 1
+    const changes = MAX_BATCH_CHANGES * factor
+    const bytes = MAX_BATCH_BYTES * factor
+    return this.#writers.some(({ batch }) => batch.size >= changes || batch.bytes >= bytes)
   }
 
   /** Commits what is batched on every target, then acknowledges. Inside a transaction its rows are sent, and wait for its end. */

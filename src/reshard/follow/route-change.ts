@@ -17,7 +17,7 @@ import {
 import { everyCopy, type MovePlan, type MoveTable, tableLabel } from '../move-table.js'
 import { isReplaced } from './apply-statements.js'
 import type { PlacedTuple } from './array-parameter.js'
-import { isKeyless, isWhole, overlay, type RowOp } from './change-batch.js'
+import { isKeyless, isWhole, keyOnly, overlay, type RowOp } from './change-batch.js'
 
 export interface RoutedOp {
   readonly shard: number
@@ -167,16 +167,6 @@ function hasUnchangedKey(table: MoveTable, row: PlacedTuple): boolean {
   return table.identity.some(
     (column) => row.tuple.kinds[row.at[column] as number] === COLUMN_UNCHANGED,
   )
-}
-
-/** An old key says null for every column outside it: those are unknown, not null. */
-function keyOnly(table: MoveTable, before: PlacedTuple): PlacedTuple {
-  const { tuple, at } = before
-  const kinds = Uint8Array.from(tuple.kinds)
-  for (let column = 0; column < table.columns.length; column++) {
-    if (!table.identity.includes(column)) kinds[at[column] as number] = COLUMN_UNCHANGED
-  }
-  return { tuple: { ...tuple, kinds }, at }
 }
 
 function sameIdentity(table: MoveTable, a: PlacedTuple, b: PlacedTuple): boolean {

@@ -14,7 +14,7 @@ import { type MoveTable, tableLabel } from '../move-table.js'
 import { canonicalSettings, placeOf } from '../side.js'
 import { type ApplyStatement, applyNet, applyOne, StatementNames } from './apply-statements.js'
 import type { PlacedTuple } from './array-parameter.js'
-import { ChangeBatch } from './change-batch.js'
+import { ChangeBatch, overlay } from './change-batch.js'
 import { fetchRow } from './fetch-row.js'
 
 export interface WriterOptions {
@@ -69,6 +69,11 @@ export class TargetWriter {
     return new TargetWriter(client, options, progress)
   }
 
+  /** Part of a source transaction has been sent and waits for the rest. */
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
   /** The parts of the run's copy that stand here. */
   copied(): Promise<CopiedPart[]> {
     return readCopiedOf(this.#client, this.#options.run)
@@ -98,9 +103,13 @@ export class TargetWriter {
     for (const text of texts) await this.#client.query(text)
   }
 
-  /** A row as it stands here, every value as text; undefined when it is not here. */
-  fetch(table: MoveTable, key: PlacedTuple): Promise<PlacedTuple | undefined> {
-    return fetchRow(this.#client, table, key)
+  /** A row as it will stand here with what is batched; undefined when it will not. */
+  async fetch(table: MoveTable, key: PlacedTuple): Promise<PlacedTuple | undefined> {
+    const pending = this.batch.pending(table, key)
+    if (pending?.kind === 'put') return pending.row
+    if (pending?.kind === 'delete') return undefined
+    const row = await fetchRow(this.#client, table, key)
+    return row && pending ? overlay(table, row, pending.row) : row
   }
 
   /** Rows read in text, for work that must look at them; in the caller's order. */

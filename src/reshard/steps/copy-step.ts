@@ -57,7 +57,10 @@ async function copyAll(
   const { plan, binary, replicaRole } = found
   const keepers = source.shards.map((server, shard) => {
     const prefix = `pgshard_${journal.run}_c${shard}_`
-    return new SnapshotKeeper({ target: server, prefix, floor: work.floors[shard] as Lsn, clock })
+    const maxAgeMs = options.snapshotAgeMs
+    const floor = work.floors[shard] as Lsn
+    const age = maxAgeMs === undefined ? {} : { maxAgeMs }
+    return new SnapshotKeeper({ target: server, prefix, floor, clock, ...age })
   })
   const readers = source.shards.map((server, shard): PartReader[] => [
     { target: server, snapshots: keepers[shard] as SnapshotKeeper },
