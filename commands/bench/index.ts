@@ -1,4 +1,5 @@
 /** `pgshard bench …` is `bench run`; with -i, as in pgbench, it is `bench init`. */
+import { fullNames } from '../../src/cli/abbreviations.js'
 import BenchInit from './init.js'
 import BenchRun from './run.js'
 
@@ -22,6 +23,7 @@ export default class Bench extends BenchRun {
   ]
 
   override async run(): Promise<object> {
+    this.argv = fullNames(this.argv, Bench)
     if (!wantsInit(this.argv)) return await super.run()
     return (await BenchInit.run(withoutInit(this.argv), this.config)) as object
   }

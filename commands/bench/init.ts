@@ -1,7 +1,8 @@
 /** `pgshard bench init`: the standard tables on every host of a connection string. */
 import { Args, Flags } from '@oclif/core'
+import { fullNames } from '../../src/cli/abbreviations.js'
 import { BaseCommand } from '../../src/cli/base-command.js'
-import { connectFlags, initFlags } from '../../src/cli/bench-flags.js'
+import { connectFlags, initFlags, initOnlyFlags } from '../../src/cli/bench-flags.js'
 
 export default class BenchInit extends BaseCommand {
   static override summary = 'Create and fill the standard tables on every host, each on its own.'
@@ -18,10 +19,12 @@ export default class BenchInit extends BaseCommand {
   static override flags = {
     ...connectFlags,
     ...initFlags,
+    ...initOnlyFlags,
     quiet: Flags.boolean({ char: 'q', description: 'a line every 5 seconds only' }),
   }
 
   async run(): Promise<object> {
+    this.argv = fullNames(this.argv, BenchInit)
     const { args, flags } = await this.parse(BenchInit)
     const { initOptions } = await import('../../src/bench/bench-command.js')
     const { initTables } = await import('../../src/bench/init-tables.js')

@@ -1,5 +1,6 @@
 /** `pgshard bench run`: load in pgbench's way on one or many hosts, with a report per node. */
 import { Args } from '@oclif/core'
+import { fullNames } from '../../src/cli/abbreviations.js'
 import { BaseCommand } from '../../src/cli/base-command.js'
 import { connectFlags, initFlags, runFlags } from '../../src/cli/bench-flags.js'
 
@@ -34,6 +35,7 @@ export default class BenchRun extends BaseCommand {
   }
 
   async run(): Promise<object> {
+    this.argv = fullNames(this.argv, BenchRun)
     const { args, flags } = await this.parse(BenchRun)
     const command = await import('../../src/bench/bench-command.js')
     if (flags['show-script'] !== undefined) {

@@ -9,7 +9,7 @@ import { readConninfo } from '../pg/connect.js'
 import { localEnvironment } from '../pg/local-environment.js'
 import { type Conninfo, isConninfo } from '../topology/conninfo.js'
 import { builtinScripts, findBuiltin, splitWeight } from './builtin-scripts.js'
-import type { InitOptions } from './init-tables.js'
+import { type InitOptions, type InitStep, readSteps } from './init-steps.js'
 import { junitXml } from './junit.js'
 import { type LogFlags, logOf } from './log-options.js'
 import { ownLines, pgbenchLines, sweepLines } from './report-text.js'
@@ -58,6 +58,11 @@ export interface InitFlags extends ConnectFlags {
   readonly 'unlogged-tables': boolean
   readonly 'foreign-keys': boolean
   readonly 'no-vacuum': boolean
+  readonly 'init-steps': string
+  readonly partitions: number
+  readonly 'partition-method'?: string | undefined
+  readonly tablespace?: string | undefined
+  readonly 'index-tablespace'?: string | undefined
 }
 
 const usage = (message: string) => engineError('BENCH_USAGE', { message })
@@ -218,10 +223,20 @@ export function initOptions(
     scale: flags.scale ?? 1,
     fillfactor: flags.fillfactor,
     unlogged: flags['unlogged-tables'],
-    foreignKeys: flags['foreign-keys'],
-    vacuum: !flags['no-vacuum'],
+    steps: stepsOf(flags),
+    partitions: flags.partitions,
+    partitionMethod: flags['partition-method'] === 'hash' ? 'hash' : 'range',
+    ...present({ tablespace: flags.tablespace, indexTablespace: flags['index-tablespace'] }),
     quiet,
   }
+}
+
+/** As pgbench: --no-vacuum takes v out of the steps, --foreign-keys puts f behind them. */
+function stepsOf(flags: InitFlags): InitStep[] {
+  if (flags['partition-method'] !== undefined && flags.partitions === 0)
+    throw usage('partition-method requires greater than zero --partitions')
+  const steps = readSteps(flags['init-steps']).filter((step) => step !== 'v' || !flags['no-vacuum'])
+  return flags['foreign-keys'] && !steps.includes('f') ? [...steps, 'f'] : steps
 }
 
 /** The text report of a run. */

@@ -32,6 +32,32 @@ export const initFlags = {
   'no-vacuum': Flags.boolean({ char: 'n', description: 'do not run VACUUM' }),
 }
 
+/** Of init alone. */
+export const initOnlyFlags = {
+  'init-steps': Flags.string({
+    char: 'I',
+    description:
+      'steps in their order: d drop, t tables, g generate here, G generate in the server, v vacuum, p primary keys, f foreign keys',
+    default: 'dtgvp',
+    helpValue: '[dtgGvpf]+',
+  }),
+  partitions: Flags.integer({
+    description: 'parts of pgbench_accounts; 0: one table',
+    default: 0,
+    min: 0,
+    helpValue: 'NUM',
+  }),
+  'partition-method': Flags.string({
+    description: 'how it is partitioned (range)',
+    options: ['range', 'hash'],
+  }),
+  tablespace: Flags.string({ description: 'tablespace of the tables', helpValue: 'NAME' }),
+  'index-tablespace': Flags.string({
+    description: 'tablespace of the indexes',
+    helpValue: 'NAME',
+  }),
+}
+
 export const runFlags = {
   builtin: Flags.string({
     char: 'b',

@@ -118,3 +118,52 @@ function readSize(text: string): number {
   if (!parts) throw engineError('USAGE', { message: `"${text}" is no number of bytes; write 50MB` })
   return Math.floor(Number(parts[1]) * (units[(parts[2] ?? '').toLowerCase()] as number))
 }
+
+/** Flags of all commands that walk a run; what one does not take is undefined. */
+export interface StepFlags {
+  readonly config?: string
+  readonly users?: string
+  readonly from: string
+  readonly to: string
+  readonly yes: boolean
+  readonly jobs: number
+  readonly html?: string
+  readonly 'max-rate'?: number
+  readonly 'max-wal-kept'?: string
+  readonly 'wal-action'?: string
+  readonly 'max-source-latency'?: string
+  readonly 'max-replica-lag'?: string
+  readonly 'part-size'?: number
+  readonly proxy?: readonly string[]
+  readonly 'end-pinned'?: boolean
+  readonly reverse?: boolean
+  readonly 'no-proxy'?: boolean
+  readonly 'budget-ms'?: number
+  readonly 'verify-hold-ms'?: number
+  readonly 'stop-after'?: 'schema' | 'copy' | 'follow' | 'verify'
+  readonly 'until-caught-up'?: boolean
+}
+
+/** What the engine is asked for, defaults filled in. */
+export const readStepFlags = (flags: StepFlags) => ({
+  from: flags.from,
+  to: flags.to,
+  configPath: flags.config ?? 'pgdog.toml',
+  htmlPath: flags.html,
+  yes: flags.yes,
+  proxyUrls: flags.proxy ?? [],
+  proxy: flags['no-proxy'] !== true,
+  jobs: flags.jobs,
+  maxRate: flags['max-rate'] ?? 0,
+  limits: {
+    max_wal_kept: flags['max-wal-kept'],
+    wal_action: flags['wal-action'],
+    max_source_latency: flags['max-source-latency'],
+    max_replica_lag: flags['max-replica-lag'],
+  },
+  partBytes: flags['part-size'],
+  budgetMs: flags['budget-ms'] ?? 5000,
+  verifyHoldMs: flags['verify-hold-ms'] ?? 2000,
+  endPinned: flags['end-pinned'] ?? false,
+  wayBack: flags.reverse,
+})
