@@ -92,6 +92,12 @@ export class TopologyLink {
     })
   }
 
+  /** Ends what waits for a server that does not answer. */
+  cut(): void {
+    this.#server?.destroy()
+    this.#server = undefined
+  }
+
   close(): void {
     this.#drop()
   }

@@ -1,4 +1,5 @@
 /** The lines of a process to the first shards of its databases, by where these are: names may change, places do not. */
+import type { Clock } from '../../base/clock.js'
 import type { LoadedConfig } from '../../config/loaded-config.js'
 import type { OpenServer, PoolDefinition } from '../../pool/definition.js'
 import type { ServerConnection } from '../../server/server-connection.js'
@@ -8,9 +9,12 @@ import { firstThatAnswers } from '../first-that-answers.js'
 import { type ProxyMark, TopologyLink } from './topology-link.js'
 
 const OPEN_MS = 3000
+/** A server that does not answer must not hold up a start, a reload or a RESUME. */
+const READ_MS = 5000
 
 export interface TopologyLinksOptions {
   readonly openServer: OpenServer
+  readonly clock: Clock
   readonly mark: () => ProxyMark
   /** Of users that no file names. */
   readonly guests: (database: string) => PoolDefinition | undefined
@@ -56,14 +60,27 @@ export class TopologyLinks {
     return entry.link
   }
 
+  /** The row of one database; undefined when it has none, or its server does not answer in time. */
+  async read(config: LoadedConfig, name: string): Promise<TopologyRow | undefined> {
+    const link = this.of(config, name)
+    const over = new AbortController()
+    const late = this.#options.clock.sleep(READ_MS, over.signal).then(() => {
+      if (!over.signal.aborted) link.cut()
+      return undefined
+    })
+    try {
+      return await Promise.race([link.read(), late])
+    } finally {
+      over.abort()
+    }
+  }
+
   /** Rows of all databases that can be asked now. */
   async readAll(config: LoadedConfig): Promise<Map<string, TopologyRow>> {
     const rows = new Map<string, TopologyRow>()
     await Promise.all(
       config.databases.map(async ({ name }) => {
-        const row = await this.of(config, name)
-          .read()
-          .catch(() => undefined)
+        const row = await this.read(config, name).catch(() => undefined)
         if (row) rows.set(name, row)
       }),
     )
@@ -102,7 +119,9 @@ export class TopologyLinks {
       name,
       hosts.map(({ target }) => target),
       async (target) => {
-        const server = await this.#options.openServer(target, { timeoutMs: OPEN_MS })
+        const parameters = { ...target.parameters, application_name: 'pgshard topology' }
+        const how = { timeoutMs: OPEN_MS }
+        const server = await this.#options.openServer({ ...target, parameters }, how)
         if (server.parameters.get('in_hot_standby') !== 'on') return server
         server.close()
         throw new Error('it is a standby')

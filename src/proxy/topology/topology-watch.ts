@@ -84,6 +84,7 @@ export class TopologyWatch {
     const { pools, openServer, version, address } = options
     this.#links = new TopologyLinks({
       openServer,
+      clock: options.clock,
       mark: () => ({ id: this.#id, processId: process.pid, version, ...address() }),
       guests: (name) =>
         [...pools.users()].find(({ definition }) => definition.database === name)?.definition,
@@ -229,7 +230,7 @@ export class TopologyWatch {
   }
 
   async #read(name: string, seen: Seen): Promise<TopologyRow | undefined> {
-    const row = await this.#links.of(this.#options.config(), name).read()
+    const row = await this.#links.read(this.#options.config(), name)
     seen.row = row
     if (row?.move === undefined) this.#moving.delete(name)
     else this.#moving.add(name)
