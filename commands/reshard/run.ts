@@ -4,36 +4,15 @@ import { openLog } from '../../src/base/log.js'
 import { BaseCommand } from '../../src/cli/base-command.js'
 import { configOptions } from '../../src/cli/flags.js'
 import { formatBytes, formatCount, formatDuration, renderTable } from '../../src/cli/render.js'
-import { stopFlag, switchFlags } from '../../src/cli/reshard-flags.js'
-import { toEngineError } from '../../src/errors/engine-error.js'
+import { stepsOnBoard } from '../../src/cli/reshard-board.js'
+import {
+  readStepFlags,
+  type StepFlags,
+  stopFlag,
+  switchFlags,
+} from '../../src/cli/reshard-flags.js'
 import type { RunRequest } from '../../src/reshard/configured-run.js'
-import type { MoveConfig } from '../../src/reshard/configured-side.js'
-import type { RunListener, RunReport } from '../../src/reshard/reshard.js'
-
-/** Of all commands that extend this one; what they do not take is undefined. */
-interface StepFlags {
-  readonly config?: string
-  readonly users?: string
-  readonly from: string
-  readonly to: string
-  readonly yes: boolean
-  readonly jobs: number
-  readonly 'max-rate'?: number
-  readonly html?: string
-  readonly 'max-wal-kept'?: string
-  readonly 'wal-action'?: string
-  readonly 'max-source-latency'?: string
-  readonly 'max-replica-lag'?: string
-  readonly 'part-size'?: number
-  readonly proxy?: readonly string[]
-  readonly 'end-pinned'?: boolean
-  readonly reverse?: boolean
-  readonly 'no-proxy'?: boolean
-  readonly 'budget-ms'?: number
-  readonly 'verify-hold-ms'?: number
-  readonly 'stop-after'?: RunRequest['stopAfter']
-  readonly 'until-caught-up'?: boolean
-}
+import type { RunReport } from '../../src/reshard/reshard.js'
 
 /** A command that walks a run. */
 export abstract class MoveCommand extends BaseCommand {
@@ -50,32 +29,11 @@ export abstract class MoveCommand extends BaseCommand {
     const interrupt = this.interruptible('the step at hand')
     const board = this.progress()
     try {
-      const request: RunRequest = {
-        ...this.asked(flags),
-        from: flags.from,
-        to: flags.to,
-        configPath: flags.config ?? 'pgdog.toml',
-        yes: flags.yes,
-        proxyUrls: flags.proxy ?? [],
-        proxy: flags['no-proxy'] !== true,
-        jobs: flags.jobs,
-        maxRate: flags['max-rate'] ?? 0,
-        limits: {
-          max_wal_kept: flags['max-wal-kept'],
-          wal_action: flags['wal-action'],
-          max_source_latency: flags['max-source-latency'],
-          max_replica_lag: flags['max-replica-lag'],
-        },
-        partBytes: flags['part-size'],
-        budgetMs: flags['budget-ms'] ?? 5000,
-        verifyHoldMs: flags['verify-hold-ms'] ?? 2000,
-        endPinned: flags['end-pinned'] ?? false,
-        wayBack: flags.reverse,
-      }
+      const request: RunRequest = { ...readStepFlags(flags), ...this.asked(flags) }
       const report = await runConfigured(config, request, {
         clock: systemClock,
         log: openLog({ level: this.verbose ? 'info' : 'warn' }),
-        listener: listenerOn(board),
+        listener: stepsOnBoard(board),
         signal: interrupt.soft,
         env: process.env,
       })
@@ -85,18 +43,6 @@ export abstract class MoveCommand extends BaseCommand {
     } finally {
       board.close()
       interrupt.dispose()
-      if (flags.html !== undefined) await this.#report(flags.html, config, flags)
-    }
-  }
-
-  /** Also of a run that failed; never hides why it did. */
-  async #report(path: string, config: MoveConfig, flags: StepFlags): Promise<void> {
-    const { sideOf } = await import('../../src/reshard/configured-side.js')
-    const { writeReport } = await import('../../src/reshard/report/write-report.js')
-    try {
-      await writeReport(path, sideOf(config, flags.from), sideOf(config, flags.to))
-    } catch (error) {
-      this.warn(toEngineError(error).message)
     }
   }
 
@@ -132,28 +78,5 @@ export default class ReshardRun extends MoveCommand {
 
   protected override asked(flags: StepFlags): ReturnType<MoveCommand['asked']> {
     return { mode: 'run', stopAfter: flags['stop-after'], keepFollowing: false }
-  }
-}
-
-type Board = ReturnType<BaseCommand['progress']>
-
-function listenerOn(board: Board): RunListener {
-  const bars = new Map<string, ReturnType<Board['bar']>>()
-  return {
-    step: (text) => {
-      for (const bar of bars.values()) bar.finish()
-      bars.clear()
-      board.note(text)
-    },
-    copied: (table, bytes) => {
-      let bar = bars.get(table)
-      if (!bar) {
-        // The size in pages says little of the bytes that COPY sends: no percentage.
-        bar = board.bar({ label: `copy ${table}`, unit: 'bytes' })
-        bars.set(table, bar)
-      }
-      bar.update(bytes)
-    },
-    verified: (table) => board.note(`${table.name}: ${table.same ? 'equal' : 'different'}`),
   }
 }

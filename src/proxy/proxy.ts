@@ -195,7 +195,7 @@ class RunningProxy implements ServingProxy {
     const { clock, fleet } = this.#options
     return withMoves(fleet?.control ?? this.control, {
       ...{ clock, config: () => this.#inForce.config },
-      address: () => (fleet ? this.#options : this),
+      address: () => (fleet ? { host: '', port: 0, ...this.#options } : this),
     })
   }
 

@@ -1,13 +1,14 @@
 /** A move started or taken up from a configuration: sides, console and file put together. */
 import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
-import { engineError } from '../errors/engine-error.js'
+import { engineError, toEngineError } from '../errors/engine-error.js'
 import { gateOf } from './configured-gate.js'
 import { type MoveConfig, sideOf } from './configured-side.js'
 import { Pace } from './copy/pace.js'
 import { configSwitch } from './cutover/switch-config.js'
 import { faultOf } from './fault.js'
 import { readLimits, type SettingName } from './guards/guard-limits.js'
+import { writeReport } from './report/write-report.js'
 import {
   continueReshard,
   type RunListener,
@@ -26,6 +27,8 @@ export interface RunRequest {
   readonly to: string
   /** File that the cutover rewrites. */
   readonly configPath: string
+  /** File that gets a report, also of a run that failed. */
+  readonly htmlPath: string | undefined
   readonly yes: boolean
   /** Consoles; empty: as the configuration says. */
   readonly proxyUrls: readonly string[]
@@ -59,8 +62,29 @@ export async function runConfigured(
   request: RunRequest,
   around: RunSurroundings,
 ): Promise<RunReport> {
-  const { from, to, configPath, mode } = request
+  const { from, to } = request
   if (!request.yes) throw engineError('RESHARD_NOT_CONFIRMED', { from, to })
+  try {
+    return await walkConfigured(config, request, around)
+  } finally {
+    if (request.htmlPath !== undefined) await report(config, request, around.log)
+  }
+}
+
+/** Never hides why the run failed. */
+async function report(config: MoveConfig, request: RunRequest, log: Log): Promise<void> {
+  const sides = [sideOf(config, request.from), sideOf(config, request.to)] as const
+  await writeReport(request.htmlPath ?? '', ...sides).catch((error: unknown) => {
+    log.warn('no report was written', { reason: toEngineError(error).message })
+  })
+}
+
+async function walkConfigured(
+  config: MoveConfig,
+  request: RunRequest,
+  around: RunSurroundings,
+): Promise<RunReport> {
+  const { from, to, configPath, mode } = request
   const { clock, log, listener, signal, env } = around
   const gate = gateOf(config, request, clock)
   const atPoint = faultOf(env, () => void process.kill(process.pid, 'SIGKILL'))
