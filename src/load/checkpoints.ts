@@ -97,8 +97,10 @@ export class Checkpoints {
     await this.#each((client) => this.#remove(client))
   }
 
-  /** Removes the rows of a job that has loaded nothing. */
+  /** Removes the rows of a job that has loaded nothing: neither has another run of it. */
   async forget(): Promise<void> {
+    const found = await this.#each((client) => this.#read(client))
+    if (found.some((rows) => rows.some((row) => Number(row['last_row']) > 0))) return
     await this.#each((client) => this.#remove(client))
   }
 

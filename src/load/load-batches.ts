@@ -3,7 +3,7 @@
  * when the rest fails, and `resume` goes on behind it, shard by shard.
  */
 import { Readable } from 'node:stream'
-import { engineError } from '../errors/engine-error.js'
+import { engineError, toEngineError } from '../errors/engine-error.js'
 import { BatchShard } from './batch-shard.js'
 import { Checkpoints, type JobStart } from './checkpoints.js'
 import { type CopyJob, type JobPart, jobId, mapHashOf, optionsText } from './copy-job.js'
@@ -102,7 +102,9 @@ class BatchLoad {
       await this.#fill(checkpoints, start)
     } catch (error) {
       const committed = this.#rows.reduce((sum, rows) => sum + rows, 0)
-      if (committed === 0) await checkpoints.forget().catch(() => undefined)
+      // Where another run has moved them, the checkpoints are that run's.
+      if (committed === 0 && toEngineError(error).code !== 'COPY_CHECKPOINT_MOVED')
+        await checkpoints.forget().catch(() => undefined)
       throw endingOf(error, committed, table.name)
     } finally {
       this.#rejects?.close(this.#request.options.format === 'binary' ? BINARY_TAIL : undefined)

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -43,6 +43,19 @@ describe('inputs', () => {
     await expect(read(gzipSync(TEXT).subarray(0, 15))).rejects.toMatchObject(broken)
     await expect(read(ZSTD.subarray(0, 12))).rejects.toMatchObject(broken)
     await expect(read(Buffer.from(TEXT), 'gzip')).rejects.toMatchObject(broken)
+  })
+
+  it('reports a file that becomes shorter while it is read', async () => {
+    const path = join(directory, 'shrinks')
+    writeFileSync(path, Buffer.alloc(5 << 20, 'x\n'))
+    const [input] = await listInputs([path])
+    const readAll = async () => {
+      for await (const _ of readChunks(input!, 'auto', () => undefined)) truncateSync(path, 100)
+    }
+    await expect(readAll()).rejects.toMatchObject({
+      code: 'COPY_INPUT_BROKEN',
+      message: expect.stringContaining('shorter') as string,
+    })
   })
 
   it('finds files by pattern, in order', async () => {
