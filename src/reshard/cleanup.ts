@@ -2,7 +2,9 @@
 import type { Clock } from '../base/clock.js'
 import { engineError } from '../errors/engine-error.js'
 import { dropWayBack } from './cutover/drop-way-back.js'
+import { cutoverStanding } from './cutover/epoch-store.js'
 import { liftFence } from './cutover/fence.js'
+import { reopenSide } from './cutover/give-back.js'
 import { Journal, type JournalObject } from './journal/journal.js'
 import { dropSourceObjects } from './journal/run-objects.js'
 import { findRun } from './run-status.js'
@@ -44,7 +46,10 @@ export async function cleanupRun(options: CleanupOptions): Promise<CleanupReport
   try {
     await dropSourceObjects(record.objects, source, clock, gone)
     await dropWayBack(record.objects, { source, target }, clock, gone)
-    const isDone = isSwitched || record.state === 'cut_over'
+    // A process that died behind the deciding commit has told neither the journal nor the file.
+    const standing = await cutoverStanding(source, target)
+    const isDone = isSwitched || record.state === 'cut_over' || standing === 'switched'
+    if (standing === 'fenced') await reopenSide(source)
     const context = { options, source, target, isDone, gone }
     const kept = [
       ...(await cleanFences(record.objects, context)),

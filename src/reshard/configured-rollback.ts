@@ -8,7 +8,7 @@ import { configSwitch } from './cutover/switch-config.js'
 import { faultOf } from './fault.js'
 import { followBack, type RollbackReport, rollbackRun } from './rollback.js'
 
-export interface RollbackRequest extends GateRequest {
+interface RollbackRequest extends GateRequest {
   readonly to: string
   /** File that the switch rewrites. */
   readonly configPath: string

@@ -23,7 +23,7 @@ import type { ReshardSide } from './side.js'
 import { describeDifference } from './verify/compare-tables.js'
 import { type VerifyReport, verifyLive } from './verify/verify.js'
 
-export interface RollbackOptions {
+interface RollbackOptions {
   /** As the configuration calls them now. */
   readonly from: ReshardSide
   readonly to: ReshardSide

@@ -12,7 +12,7 @@ const OPEN_MS = 3000
 /** A server that does not answer must not hold up a start, a reload or a RESUME. */
 const READ_MS = 5000
 
-export interface TopologyLinksOptions {
+interface TopologyLinksOptions {
   readonly openServer: OpenServer
   readonly clock: Clock
   readonly mark: () => ProxyMark

@@ -44,7 +44,7 @@ export interface TopologyWatchOptions {
 }
 
 /** One database as SHOW TOPOLOGY tells of it. */
-export interface TopologyState {
+interface TopologyState {
   readonly database: string
   readonly proxyId: string
   readonly epoch: number

@@ -142,7 +142,7 @@ export async function spreadEpoch(
 }
 
 /** Where a cutover from one side to the other stands. */
-export type CutoverStanding = 'open' | 'fenced' | 'switched'
+type CutoverStanding = 'open' | 'fenced' | 'switched'
 
 export async function cutoverStanding(
   source: ReshardSide,

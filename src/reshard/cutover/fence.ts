@@ -81,14 +81,14 @@ export async function prepareFence(
   )
 }
 
-export interface LockedSource {
+interface LockedSource {
   /** Commits the fence and so lets the lock go: from now on writes to this shard fail with 25006. */
   fence(): Promise<void>
   /** Gives the lock back; nothing was fenced. */
   unlock(): Promise<void>
 }
 
-export interface LockOptions {
+interface LockOptions {
   readonly plan: MovePlan
   readonly clock: Clock
   /** On the monotonic clock. */

@@ -11,7 +11,7 @@ import { type ReshardSide, withShard } from '../side.js'
 import { ConsoleGate } from './console-gate.js'
 import type { PinnedClient, TrafficGate } from './traffic-gate.js'
 
-export interface ProxyFleetOptions {
+interface ProxyFleetOptions {
   /** Consoles that are named. */
   readonly consoles: readonly HostTarget[]
   /** How to log in to the console of one that has registered; undefined: only who is named is reached. */
@@ -28,7 +28,7 @@ interface Registered {
 }
 
 /** Proxies of a side whose heartbeat is recent, by the server's clock. */
-export async function liveProxies(side: ReshardSide): Promise<Registered[]> {
+async function liveProxies(side: ReshardSide): Promise<Registered[]> {
   const rows = await withShard(side.shards[0] as (typeof side.shards)[number], async (client) => {
     const [found] = await adminQuery(
       client,

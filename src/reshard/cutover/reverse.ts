@@ -18,7 +18,7 @@ import { onEachShard, placeOf, type ReshardSide, withShard } from '../side.js'
 import { quoteLiteral, quoteName } from '../sql-names.js'
 import type { CutoverJournal, WayBack } from './cutover-options.js'
 
-export const backRole = (run: string): string => `pgshard_${run}_back`
+const backRole = (run: string): string => `pgshard_${run}_back`
 export const backName = (run: string): string => `pgshard_${run}_back`
 const backSlot = (run: string, shard: number): string => `pgshard_${run}_back_${shard}`
 
@@ -26,7 +26,7 @@ const backSlot = (run: string, shard: number): string => `pgshard_${run}_back_${
 const SLOT_TIMEOUT_MS = 120_000
 
 /** The plan of the way back, from the tables as they stand on the new side. */
-export async function planBack(
+async function planBack(
   source: ReshardSide,
   target: ReshardSide,
 ): Promise<{ plan: MovePlan; tables: readonly SourceTable[] }> {
