@@ -43,7 +43,7 @@ describe.skipIf(isMissing('pgbench'))('init', () => {
     [['--partitions=3', '--fillfactor=80']],
     [['--partitions=4', '--partition-method=hash', '--foreign-keys', '--unlogged-tables']],
     [['-I', 'dtGvp', '--tablespace=pg_default', '--index-tablespace=pg_default', '-n']],
-    [['--part=2', '--partition-m', 'range', '--unlog', '--foreign', '--init-s=dtgp', '-q']],
+    [['--partitions=2', '--partition-m', 'range', '--unlog', '--foreign', '--init-s=dtgp', '-q']],
   ])('has what pgbench has with %j', async (options) => {
     const them = spawnSync(
       findTool('pgbench') as string,
