@@ -135,7 +135,7 @@ test('a commit that starts at the consistent point of a part is applied', async 
     (await client.query('SELECT pg_backend_pid() AS pid')).rows[0].pid
   const [pidA, pidC] = [await pidOf(a!), await pidOf(c!)]
   /** The walsender that makes the slot of the copy waits for the transaction of `pid`. */
-  const waitsFor = (pid: number): Promise<void> =>
+  const waitsFor = (pid: number): Promise<unknown> =>
     waitFor(async () => {
       const { rows } = await watch!.query(
         `SELECT 1 FROM pg_stat_activity WHERE query LIKE 'CREATE_REPLICATION_SLOT%_c0_%' AND $1 = ANY (pg_blocking_pids(pid))`,
