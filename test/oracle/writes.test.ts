@@ -62,12 +62,18 @@ const where = (): string =>
     ' where n in (select qty from item)',
   ])
 
+/** Rows must not take ids that others have given up: whether these collide depends on the order in which they lie. */
+const notTwice = (sql: string): string =>
+  sql.includes(' where ')
+    ? sql.replace(' where ', ' where acct.id < 100 and ')
+    : `${sql} where id < 100`
+
 const forms: readonly (() => string)[] = [
   accounts,
   accounts,
   () =>
     `update acct set n = n + 1, name = ${pick(["'u'", 'default', 'upper(name)', 'null'])}${where()}${returning('tenant, id, n, name')}`,
-  () => `update acct set id = id + ${pick(['100', '899', '0'])}${where()}`,
+  () => notTwice(`update acct set id = id + ${pick(['100', '899', '0'])}${where()}`),
   () =>
     `update acct set n = i.qty from item i where i.tenant = acct.tenant and i.acct = acct.id and not exists (select from item o where o.tenant = i.tenant and o.acct = i.acct and o.qty > i.qty)${returning('acct.tenant, acct.n')}`,
   () => `delete from item${pick(['', ' where qty > 4', ' where tenant < 4'])}${returning('*')}`,
