@@ -15,7 +15,7 @@ export const rooms = {
   server: ['net', 'auth', 'wire', 'topology', 'base', 'errors'],
   pg: ['topology', 'base', 'errors'], // the only room that imports pg and pg-copy-streams: adminQuery, copyOut, copyIn
   config: ['topology', 'sharding', 'datum', 'auth', 'base', 'errors'],
-  setup: ['pg', 'topology', 'sharding', 'datum', 'base', 'errors'], // schema pgshard on each shard
+  setup: ['routing', 'pg', 'topology', 'sharding', 'datum', 'base', 'errors'], // schema pgshard on each shard; of routing only what no shard can keep
   admin: ['net', 'wire', 'metrics', 'base', 'errors'],
   routing: ['plan', 'sql', 'catalog', 'sharding', 'datum', 'base', 'errors'],
   plugins: ['routing', 'plan', 'sql', 'sharding', 'base', 'errors'], // ES modules of users that choose shards

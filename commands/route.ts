@@ -45,7 +45,7 @@ export default class Route extends BaseCommand {
     const sql = readSql(args.sql, flags.file)
     const { loadConfig } = await import('../src/config/load-config.js')
     const { openQueryPlanner } = await import('../src/routing/query-planner.js')
-    const { plannerOptions } = await import('../src/proxy/planner-options.js')
+    const { plannerOptions } = await import('../src/routing/planner-options.js')
     const { describeRoutes, textParameters } = await import('../src/routing/describe-route.js')
     const config = loadConfig(configOptions(flags))
     const database = chooseDatabase([...config.sharding.keys()], flags.database)

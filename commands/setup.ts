@@ -61,10 +61,6 @@ export default class Setup extends BaseCommand {
       guards: flags.guards,
       dryRun: flags['dry-run'],
       drop: flags.drop,
-      review: async (sharding, ask) => {
-        const { reviewConstraints } = await import('../src/routing/constraint-list.js')
-        return reviewConstraints(sharding, ask)
-      },
     })
     const report = await ready.run()
     this.#print(report)
@@ -89,7 +85,8 @@ export default class Setup extends BaseCommand {
     } else {
       this.log(`removed schema pgshard from ${report.shards.length} shards of ${report.database}`)
     }
-    for (const note of report.notes) this.note(`note: ${note}`)
+    const constraints = 'clusterId' in report ? report.constraints : []
+    for (const note of [...constraints, ...report.notes]) this.note(`note: ${note}`)
   }
 
   #list(what: string, names: readonly string[]): void {
@@ -117,6 +114,7 @@ function jsonOf(report: SetupReport | DropReport): object {
     roles: report.roles,
     sequences: report.sequences,
     guards: report.guards,
+    constraints: report.constraints,
     notes,
   }
 }

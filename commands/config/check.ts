@@ -55,21 +55,16 @@ export default class ConfigCheck extends BaseCommand {
 
   async #constraints(config: SetupConfig): Promise<{ database: string; text: string }[]> {
     const { prepareSetup } = await import('../../src/setup/prepare-setup.js')
-    const { reviewConstraints } = await import('../../src/routing/constraint-list.js')
     const found: { database: string; text: string }[] = []
     for (const { name } of config.databases) {
       if ((config.sharding.get(name)?.shardCount ?? 1) < 2) continue
       const request = { database: name, guards: false, dryRun: true, drop: false }
-      await prepareSetup(config, {
-        ...request,
-        review: async (sharding, ask) => {
-          for (const text of await reviewConstraints(sharding, ask)) {
-            found.push({ database: name, text })
-            this.log(`database "${name}": ${text}`)
-          }
-          return []
-        },
-      }).run()
+      const report = await prepareSetup(config, request).run()
+      if (!('clusterId' in report)) continue
+      for (const text of report.constraints) {
+        found.push({ database: name, text })
+        this.log(`database "${name}": ${text}`)
+      }
     }
     return found
   }

@@ -20,11 +20,6 @@ export interface SetupRequest {
   readonly guards: boolean
   readonly dryRun: boolean
   readonly drop: boolean
-  /** See `SetupOptions`. */
-  readonly review?: (
-    sharding: ShardingConfig,
-    ask: (sql: string) => Promise<(string | null)[][]>,
-  ) => Promise<string[]>
 }
 
 /** @throws SETUP_DATABASE_UNKNOWN, SETUP_NO_ACCOUNT, SETUP_DROP_UNNAMED, before anything is connected */
@@ -44,16 +39,10 @@ export function prepareSetup(
     throw engineError('SETUP_DROP_UNNAMED', { name: target.database })
   }
   const sharding = config.sharding.get(target.database)
-  const tables = sharding?.tables ?? []
-  const { review } = request
   return {
     run: () =>
       request.drop
         ? dropSetup(target, request.dryRun)
-        : runSetup(target, tables, {
-            guards: request.guards,
-            dryRun: request.dryRun,
-            ...(review && sharding ? { review: (ask) => review(sharding, ask) } : {}),
-          }),
+        : runSetup(target, sharding, { guards: request.guards, dryRun: request.dryRun }),
   }
 }

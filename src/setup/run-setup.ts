@@ -5,7 +5,8 @@
 import { randomBytes } from 'node:crypto'
 import { engineError, isEngineError } from '../errors/engine-error.js'
 import { adminRows, inTransaction } from '../pg/admin-query.js'
-import type { ShardedTable } from '../sharding/sharded-table.js'
+import { reviewConstraints } from '../routing/constraint-list.js'
+import type { ShardedTable, ShardingConfig } from '../sharding/sharded-table.js'
 import { applySequences, planSequences, type SequencePlan } from './apply-sequences.js'
 import { type GuardChange, guardChange } from './guards.js'
 import {
@@ -29,8 +30,6 @@ import { findShardedRelations, type ShardedRelation } from './sharded-relations.
 import { qualified, quoteName } from './sql-text.js'
 
 export interface SetupOptions {
-  /** Says what does not hold over shards, from the catalogue of one of them; each line is a note. */
-  readonly review?: (ask: (sql: string) => Promise<(string | null)[][]>) => Promise<string[]>
   readonly guards: boolean
   readonly dryRun: boolean
 }
@@ -54,6 +53,8 @@ export interface SetupReport {
   readonly roles: readonly string[]
   readonly sequences: { readonly changed: readonly string[]; readonly unchanged: readonly string[] }
   readonly guards: { readonly changed: readonly string[]; readonly unchanged: readonly string[] }
+  /** Those that do not hold over shards by themselves, from the catalogue of the first. */
+  readonly constraints: readonly string[]
   /** What was left out, and what an operator should know. */
   readonly notes: readonly string[]
 }
@@ -67,12 +68,12 @@ interface Seen {
 
 export function runSetup(
   target: SetupTarget,
-  tables: readonly ShardedTable[],
+  sharding: ShardingConfig | undefined,
   options: SetupOptions,
 ): Promise<SetupReport> {
   return withSetupShards(target, async (shards) => {
     const notes: string[] = []
-    const seen = await look(shards, target, tables, notes)
+    const seen = await look(shards, target, sharding?.tables ?? [], notes)
     const identity = assignIdentity(target.database, seen.states, randomBytes(4).toString('hex'))
     const grows = seen.states.some(({ shardId }) => shardId === undefined)
     const schema = seen.states.map((state, number) => schemaSql(state, identity, number, grows))
@@ -82,9 +83,10 @@ export function runSetup(
     notes.push(...sequences.skipped.map((reason) => `sequence ${reason}; left as it is`))
     if (!options.dryRun) await applySequences(shards, seen.relations, sequences)
     const [first] = shards
-    if (first && options.review) {
-      notes.push(...(await options.review((sql) => adminRows(first.client, sql))))
-    }
+    const constraints =
+      first && sharding
+        ? await reviewConstraints(sharding, (sql) => adminRows(first.client, sql))
+        : []
     const guards = guardChanges(seen.relations, options.guards, notes)
     if (!options.dryRun) await applyGuards(shards, guards)
     return {
@@ -109,6 +111,7 @@ export function runSetup(
         unchanged: sequences.unchanged,
       },
       guards: guardNames(guards),
+      constraints,
       notes,
     }
   })

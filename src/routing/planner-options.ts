@@ -1,10 +1,27 @@
 /** What the configuration says to the planner of a database, beyond its sharding. */
-import type { FunctionRouteConfig, LoadedConfig } from '../config/loaded-config.js'
-import type { FunctionRoute } from '../routing/function-route.js'
-import type { QueryPlannerOptions } from '../routing/query-planner.js'
+import type { FunctionRoute } from './function-route.js'
+import type { QueryPlannerOptions } from './query-planner.js'
+
+interface WrittenRoute extends Omit<FunctionRoute, 'name' | 'schema'> {
+  readonly database: string
+  /** With or without schema. */
+  readonly function: string
+}
+
+/** The part of a loaded configuration that planners look at. */
+export interface PlannerConfig {
+  readonly general: {
+    readonly assumeCleanFunctions: readonly string[]
+    readonly expandedExplain: boolean
+    readonly crossShardGather: string
+    readonly gatherFunctions: readonly string[]
+    readonly queryCacheLimit: number
+  }
+  readonly functionRoutes: readonly WrittenRoute[]
+}
 
 export function plannerOptions(
-  { general, functionRoutes }: LoadedConfig,
+  { general, functionRoutes }: PlannerConfig,
   database: string,
 ): Omit<QueryPlannerOptions, 'sharding' | 'catalog'> {
   const routes = functionRoutes.filter((route) => route.database === database).map(functionRoute)
@@ -19,11 +36,7 @@ export function plannerOptions(
 }
 
 /** A name may have its schema before it: `billing.charge`. */
-function functionRoute({
-  function: written,
-  database: _,
-  ...where
-}: FunctionRouteConfig): FunctionRoute {
+function functionRoute({ function: written, database: _, ...where }: WrittenRoute): FunctionRoute {
   const dot = written.indexOf('.')
   return dot === -1
     ? { name: written, ...where }
