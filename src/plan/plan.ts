@@ -40,6 +40,8 @@ export interface Plan {
   readonly role: 'primary' | 'any'
   /** One sentence each, why the plan is as it is, for `pgshard route`. */
   readonly reasons: readonly string[]
+  /** Why no hint may send it to one shard: rows would lie where nobody looks for them. */
+  readonly notOne?: string
   readonly merge?: MergeProgram
   readonly gather?: GatherProgram
   readonly split?: SplitProgram

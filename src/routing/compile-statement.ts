@@ -147,5 +147,14 @@ export function compileStatement(
       : fixed
         ? () => fixed
         : compileNames(statement, world, role)
-  return withHints(own, hints, role, world)
+  const places = statement.kind === 'insert' || statement.kind === 'merge'
+  return withHints(places ? notForced(own) : own, hints, role, world)
 }
+
+/** Rows that come in would lie where the hint says, and not where their keys are looked for. */
+const notForced =
+  (own: RouteOf): RouteOf =>
+  (run) => {
+    const plan = own(run)
+    return plan.how === 'refuse' ? { ...plan, notOne: 'its rows go where their keys say' } : plan
+  }

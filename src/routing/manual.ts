@@ -52,7 +52,12 @@ export function obeyHint(own: Plan, shard: ShardId, role: Role): Plan {
   // Rows of COPY go where they belong, one by one.
   if (own.how === 'copy') return own
   // Other refusals stand for wrong rows, not for a shard that could not be told.
-  if (own.how === 'refuse') return own.error?.code === 'ROUTE_UNSUPPORTED' ? there() : own
+  if (own.how === 'refuse') {
+    const mayForce = own.error?.code === 'ROUTE_UNSUPPORTED' && own.notOne === undefined
+    return mayForce ? there() : own
+  }
+  if (own.notOne !== undefined)
+    return refuse(engineError('ROUTE_HINT_PARTS', { hinted: shard, why: own.notOne }))
   if (own.anyShard || own.target.kind === 'all') return there()
   const { shards } = own.target
   return shards.length === 0 || shards.includes(shard) ? there() : contradicts(shard, shards)

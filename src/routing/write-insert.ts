@@ -76,6 +76,7 @@ class Cutting {
       target: this.#targets(),
       role: 'primary',
       reasons: ['each row goes to the shard of its key'],
+      notOne: 'each row goes to the shard of its key',
       split: program,
     }
   }

@@ -118,6 +118,7 @@ export function compileReferenceWrite(
       target: allShards,
       role: 'primary',
       reasons: ['a reference table is written on every shard'],
+      notOne: 'a reference table is written on every shard',
       everywhere: { outsideTransaction: false, sameCount: true, returns, split },
     }
   }

@@ -144,6 +144,12 @@ export const routingErrors = {
     hint: 'take the hint out, or make it agree with the sharding key in the statement',
     exit: 5,
   },
+  ROUTE_HINT_PARTS: {
+    sqlstate: '22023',
+    message: 'the routing hint names shard {hinted}, but {why}',
+    hint: 'take the hint out: the rows find their shards by themselves',
+    exit: 5,
+  },
   ROUTE_FUNCTIONS_APART: {
     sqlstate: '0A000',
     message: 'functions {first}() and {second}() run on different shards',

@@ -185,7 +185,7 @@ function splitRows(
   if (!split) return unsupported('now() in RETURNING', 'return the column instead')
   const target = someShards(shards)
   const reasons = ['each row that is merged goes to the shard of its key']
-  return { how: 'split', target, role: 'primary', reasons, split }
+  return { how: 'split', target, role: 'primary', reasons, notOne: reasons[0]!, split }
 }
 
 /** With the time of the transaction written in. */

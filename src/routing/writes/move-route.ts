@@ -337,5 +337,6 @@ const movePlan = (move?: MoveProgram): Plan => ({
   target: allShards,
   role: 'primary',
   reasons: ['rows whose new key belongs to another shard move there'],
+  notOne: 'rows whose new key belongs to another shard move there',
   ...(move ? { move } : {}),
 })

@@ -306,6 +306,7 @@ const planOf = (selected?: SelectInsertProgram): Plan => ({
   target: allShards,
   role: 'primary',
   reasons: ['the rows that the query finds are put on the shards of their keys'],
+  notOne: 'the rows that the query finds are put on the shards of their keys',
   ...(selected ? { selected } : {}),
 })
 

@@ -141,7 +141,9 @@ describe('the answer', () => {
       sqlstate: '22023',
     })
     // Those of other refusals stay.
-    expect(route('UPDATE orders SET tenant = 2 WHERE tenant = 1').how).toBe('refuse')
+    expect(route('UPDATE orders SET tenant = 2 WHERE tenant = 1').error?.code).toBe(
+      'ROUTE_HINT_PARTS',
+    )
   })
 
   it('is not asked about what the session itself answers', async () => {
