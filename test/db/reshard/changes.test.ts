@@ -4,11 +4,10 @@ import { describe, expect, inject, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.js'
 import { silentLog } from '../../../src/base/log.js'
 import type { HostTarget } from '../../../src/pg/host-client.js'
-import { cleanupRun } from '../../../src/reshard/cleanup.js'
 import { configSwitch } from '../../../src/reshard/cutover/switch-config.js'
 import { noGate, type TrafficGate } from '../../../src/reshard/cutover/traffic-gate.js'
 import { preflight } from '../../../src/reshard/preflight/preflight.js'
-import { type RunOptions, runReshard } from '../../../src/reshard/reshard.js'
+import { type RunOptions, resumeReshard, runReshard } from '../../../src/reshard/reshard.js'
 import { runStatus } from '../../../src/reshard/run-status.js'
 import type { ReshardSide } from '../../../src/reshard/side.js'
 import { verifyQuiet } from '../../../src/reshard/verify/verify.js'
@@ -161,15 +160,16 @@ describe.each(['binary', 'text'] as const)('changes that travel in %s', (format)
       const report = await runReshard(await options(source, target, gate))
       expect(report.state).toBe('cut_over')
       expect(report.cutover?.steps.map(({ step }) => step)).toEqual([
-        'pausing the proxy',
-        'locking the old tables',
+        'pausing the proxies',
+        'fencing the old tables',
         'applying the last changes',
         'setting sequences',
-        'switching the configuration',
-        'reloading the proxy',
-        'fencing the old side',
-        'resuming the proxy',
-        'writing the journal',
+        'deciding',
+        'opening the new side',
+        'switching the configuration file',
+        'reloading the proxies',
+        'resuming the proxies',
+        'telling all shards the epoch',
       ])
       const verified = await verifyQuiet({ source, target, clock: systemClock })
       expect(verified.tables.filter((table) => !table.same)).toEqual([])
@@ -199,7 +199,7 @@ test('TRUNCATE of one source leaves the rows of the others', async () => {
   expect(left).toBe(60 - gone.length + 1)
 }, 60_000)
 
-test('a proxy that will not read the new configuration gives everything back', async () => {
+test('a proxy that will not read the new configuration is told again by resume: the new side is the truth', async () => {
   const source = await side('a', 2)
   const target = await side('b', 3)
   await everywhere(source, tables.binary)
@@ -215,27 +215,18 @@ test('a proxy that will not read the new configuration gives everything back', a
     resume: async () => void calls.push('resume'),
   }
   const given = await options(source, target, gate)
-  await expect(runReshard(given)).rejects.toMatchObject({ code: 'RESHARD_CUTOVER', exitCode: 6 })
-  expect(calls).toEqual(['pause', 'reload', 'reload', 'resume'])
-  await at(source, 1, rows.binary(1, 2))
-  const status = await runStatus(source, target)
-  expect(status).toMatchObject({ state: 'failed', lag_bytes: expect.any(Number) })
-  expect(status.next).toContain('pgshard reshard resume')
-  await expect(runReshard(given)).rejects.toMatchObject({ code: 'RESHARD_RUN_OPEN', exitCode: 5 })
-  const cleaned = await cleanupRun({
-    from: source,
-    to: target,
-    clock: systemClock,
-    dropTarget: true,
-    liftFence: false,
+  await expect(runReshard(given)).rejects.toMatchObject({
+    code: 'RESHARD_SWITCHED_HALF',
+    exitCode: 6,
   })
-  expect(cleaned.kept).toEqual([])
-  for (const shard of source.shards) {
-    const left = 'SELECT slot_name FROM pg_replication_slots WHERE database = current_database()'
-    expect(await on(shard, left)).toEqual([])
-  }
-  const again = await runReshard(await options(source, target, noGate))
-  expect(again.state).toBe('cut_over')
+  expect(calls).toEqual(['pause', 'reload', 'resume'])
+  // there is no way back to a side that no longer decides
+  await expect(at(source, 1, rows.binary(1, 2))).rejects.toMatchObject({ code: '25006' })
+  const done = await resumeReshard(given)
+  expect(done.state).toBe('cut_over')
+  expect(calls.slice(3)).toContain('reload')
+  const verified = await verifyQuiet({ source, target, clock: systemClock })
+  expect(verified.same).toBe(true)
 }, 60_000)
 
 test('a direct client in a transaction: the cutover gives up in time and the old side goes on', async () => {
