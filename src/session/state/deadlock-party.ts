@@ -40,14 +40,15 @@ function giveWay(core: SessionCore): void {
   const { held, running } = core
   core.timedOut = engineError('SESSION_DEADLOCK_SHARDS')
   core.cancelled = true
-  // not at once: the server whose reply this is has not been told yet that it is free
-  if (running) running.whenEnded = () => queueMicrotask(() => letGo(core))
+  // not at once: whoever read the reply still gives the servers their receivers back
+  if (running) running.whenEnded = () => setImmediate(() => letGo(core))
   if (held.isWaiting) held.stopWaiting()
   else held.cancel()
 }
 
-function letGo({ held, transaction }: SessionCore): void {
-  if (transaction.phase !== 'failed' || transaction.hasSavepoints) return
+function letGo({ held, transaction, running }: SessionCore): void {
+  // the client has gone on by itself: its ROLLBACK is under way, and has the servers' ear
+  if (running || transaction.phase !== 'failed' || transaction.hasSavepoints) return
   // no server knows of it any more
   transaction.fail()
   for (const one of held.all()) {

@@ -316,12 +316,20 @@ export class HeldServers {
   /** Gives back one server that has nothing under way. */
   release(held: HeldServer): void {
     this.#drop(held)
-    held.server.receiver = undefined
     held.server.onIdle = undefined
     const cancels = this.#cancels
+    if (cancels !== undefined) {
+      // a ROLLBACK of ours may be on its way: its own receiver must hear the end of it
+      if (held.server.receiver === held.relay) held.server.receiver = undefined
+      void cancels.then(() => {
+        held.server.receiver = undefined
+        return giveBack(held)
+      })
+      return
+    }
+    held.server.receiver = undefined
     // nearly always at once: whoever comes next finds the server that ran last
-    if (cancels !== undefined) void cancels.then(() => giveBack(held))
-    else if (held.server.isIdle && !held.server.tainted) held.checkout.release()
+    if (held.server.isIdle && !held.server.tainted) held.checkout.release()
     else void giveBack(held)
   }
 
