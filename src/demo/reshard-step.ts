@@ -65,7 +65,13 @@ export async function reshardUnderWrites(
   try {
     report = await move(stage, proxy, writers)
     atSwitch.writes = writers.total
-    await clock.sleep(700, stage.signal) // so that writes are seen on the new shards too
+    // so that writes are seen on the new shards too, on a slow machine as well
+    for (
+      let waited = 0;
+      waited < 700 || (writers.total === atSwitch.writes && waited < 15_000);
+      waited += 100
+    )
+      await clock.sleep(100, stage.signal)
   } finally {
     await writers.stop()
   }
