@@ -76,7 +76,7 @@ describe('a pool of one', () => {
     await client.end()
   })
 
-  it('D152, D158: who waits longer than checkout_timeout gets 53300 and no server later', async () => {
+  it('D152, D158, D212: who waits longer than checkout_timeout gets 53300 and no server later', async () => {
     const [holder, waiter] = [await served.connect(), await served.connect()]
     await holder.query('begin')
     await holder.query('select 1')

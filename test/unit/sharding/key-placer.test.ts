@@ -216,7 +216,7 @@ describe('vectors', () => {
     return bytes
   }
 
-  it('D107: go to the shard of the nearest centroid by L2, of several to the first', () => {
+  it('D13, D107: go to the shard of the nearest centroid by L2, of several to the first', () => {
     expect(placer.ofString('[0.4,0.4,0.4]')).toBe(0)
     expect(placer.ofString(' [ .9 , 1e0 , 0.8 ] ')).toBe(1)
     expect(placer.ofString('[0.5,0.5,0.5]')).toBe(0)
