@@ -73,7 +73,7 @@ const file = (name: string) => join(scripts, `${name}.sql`)
 
 describe.skipIf(isMissing('pgbench'))('options of pgbench', () => {
   test.each<[string, string[]]>([
-    ['a latency limit', ['-f', file('quick'), '-f', file('slow'), '-t', '4', '-L', '10']],
+    ['a latency limit', ['-f', file('quick'), '-f', file('slow'), '-t', '40', '-L', '10']],
     [
       'a latency limit with a rate',
       ['-f', file('quick'), '-f', file('slow'), '-c', '2', '-T', '1', '-R', '200', '-L', '10'],
