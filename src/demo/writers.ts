@@ -33,6 +33,9 @@ export interface WriteCounts {
   longestGapMs: number
 }
 
+/** The writers have work for so long at least. */
+const USED_UP_MS = 60_000
+
 export class Writers {
   readonly counts: WriteCounts = {
     retried: 0,
@@ -83,6 +86,8 @@ export class Writers {
 
   async #write(client: HostClient, writer: number): Promise<void> {
     let last = this.#stage.clock.monotonicMs()
+    // a small data set must not be used up before the switch
+    const pauseMs = Math.max(1, (USED_UP_MS * WRITERS) / this.#stage.customers)
     // each writer has customers of its own, so that the order of changes is known
     for (let turn = 0; !this.#isStopped; turn++) {
       const n = writer + WRITERS * turn
@@ -95,7 +100,7 @@ export class Writers {
       const now = this.#stage.clock.monotonicMs()
       this.counts.longestGapMs = Math.max(this.counts.longestGapMs, now - last)
       last = now
-      await this.#stage.clock.sleep(1)
+      await this.#stage.clock.sleep(pauseMs)
     }
     await closePg(client)
   }
