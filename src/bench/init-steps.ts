@@ -7,6 +7,7 @@ import { type Clock, systemClock } from '../base/clock.js'
 import { engineError } from '../errors/engine-error.js'
 import { adminQuery } from '../pg/admin-query.js'
 import { openCopyIn } from '../pg/copy-in.js'
+import { quoteName } from '../pg/sql-names.js'
 import type { Conninfo } from '../topology/conninfo.js'
 
 /** d drop, t create tables, g generate here, G generate in the server, v vacuum, p primary keys, f foreign keys. */
@@ -111,13 +112,11 @@ const chunkBytes = 128 * 1024
 
 const tables = ['pgbench_accounts', 'pgbench_branches', 'pgbench_history', 'pgbench_tellers']
 
-const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`
-
 const place = ({ tablespace }: InitOptions): string =>
-  tablespace === undefined ? '' : ` tablespace ${identifier(tablespace)}`
+  tablespace === undefined ? '' : ` tablespace ${quoteName(tablespace)}`
 
 const indexPlace = ({ indexTablespace }: InitOptions): string =>
-  indexTablespace === undefined ? '' : ` using index tablespace ${identifier(indexTablespace)}`
+  indexTablespace === undefined ? '' : ` using index tablespace ${quoteName(indexTablespace)}`
 
 function createStatements(options: InitOptions): string[] {
   const { scale, fillfactor, unlogged, partitions, partitionMethod } = options

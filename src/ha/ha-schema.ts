@@ -2,6 +2,7 @@
  * The SQL of HA groups: ha_config, function_route and the three functions that a PL/Proxy node asks, in the state
  * database; xdual on each node. Every text can be run again; a route that was switched stays switched.
  */
+import { quoteLiteral, quoteName } from '../pg/sql-names.js'
 import { type HaPlan, hostIdOf, keywordForm, nodeAddress, nodesOf } from './ha-plan.js'
 
 export interface FunctionRoute {
@@ -9,19 +10,12 @@ export interface FunctionRoute {
   readonly groupId: number
 }
 
-export const literal = (text: string): string =>
-  text.includes('\\')
-    ? `E'${text.replace(/\\/g, '\\\\').replace(/'/g, "''")}'`
-    : `'${text.replace(/'/g, "''")}'`
-
-export const identifier = (name: string): string => `"${name.replace(/"/g, '""')}"`
-
 /** The role of the probers, made where it is missing; its password is set where one is configured. */
 export function roleSql(plan: HaPlan): string {
-  const name = identifier(plan.user)
-  const password = plan.password === undefined ? '' : ` password ${literal(plan.password)}`
+  const name = quoteName(plan.user)
+  const password = plan.password === undefined ? '' : ` password ${quoteLiteral(plan.password)}`
   return `do $pgshard$ begin
-  if not exists (select from pg_catalog.pg_roles where rolname = ${literal(plan.user)}) then
+  if not exists (select from pg_catalog.pg_roles where rolname = ${quoteLiteral(plan.user)}) then
     create role ${name} login;
   end if;
 end $pgshard$;
@@ -88,26 +82,26 @@ $body$;
 function rowsSql(plan: HaPlan, routes: readonly FunctionRoute[]): string {
   const groups = plan.groups.map((group) => {
     const [primary, standby] = [hostIdOf(group, 'primary'), hostIdOf(group, 'standby')]
-    return `insert into public.ha_config values (${group.id}, ${literal(nodeAddress(group.primary))}, ${literal(nodeAddress(group.standby))}, ${primary}, ${standby}, ${primary}, timezone('UTC', now()), timezone('UTC', now()))
+    return `insert into public.ha_config values (${group.id}, ${quoteLiteral(nodeAddress(group.primary))}, ${quoteLiteral(nodeAddress(group.standby))}, ${primary}, ${standby}, ${primary}, timezone('UTC', now()), timezone('UTC', now()))
   on conflict (ha_groupid) do update set primary_ip = excluded.primary_ip, standby_ip = excluded.standby_ip, primary_hostid = excluded.primary_hostid, standby_hostid = excluded.standby_hostid;`
   })
   const hosts = nodesOf(plan).map(
     ({ hostId, conninfo }) =>
-      `insert into public.ha_host values (${hostId}, ${literal(keywordForm(conninfo))})
+      `insert into public.ha_host values (${hostId}, ${quoteLiteral(keywordForm(conninfo))})
   on conflict (hostid) do update set conninfo = excluded.conninfo;`,
   )
   const functions = routes.map(
     ({ functionName, groupId }) =>
-      `insert into public.function_route values (${literal(functionName)}, ${groupId})
+      `insert into public.function_route values (${quoteLiteral(functionName)}, ${groupId})
   on conflict (funcname) do update set ha_groupid = excluded.ha_groupid;`,
   )
-  const cluster = literal(plan.cluster)
+  const cluster = quoteLiteral(plan.cluster)
   // The version grows when a node's address changed: PL/Proxy asks for the partitions again then.
   return `create temporary table pg_temp.ha_before on commit drop as select hostid, conninfo from public.ha_host;
 delete from public.ha_config where ha_groupid > ${plan.groups.length};
 delete from public.ha_host where hostid >= ${plan.groups.length * 2};
 ${[...groups, ...hosts, ...functions].join('\n')}
-insert into public.ha_cluster values (${cluster}, 1, ${literal(String(plan.statementTimeout))})
+insert into public.ha_cluster values (${cluster}, 1, ${quoteLiteral(String(plan.statementTimeout))})
   on conflict (cluster_name) do update set statement_timeout = excluded.statement_timeout,
     version = ha_cluster.version + case when exists (
       (select hostid, conninfo from public.ha_host except select hostid, conninfo from pg_temp.ha_before)
@@ -117,7 +111,7 @@ insert into public.ha_cluster values (${cluster}, 1, ${literal(String(plan.state
 
 /** Everything in the state database, for one transaction. */
 export function stateSql(plan: HaPlan, routes: readonly FunctionRoute[]): string {
-  return `${roleSql(plan)}${tablesSql}${functionsSql}${rowsSql(plan, routes)}grant all on public.ha_config, public.function_route to ${identifier(plan.user)};
+  return `${roleSql(plan)}${tablesSql}${functionsSql}${rowsSql(plan, routes)}grant all on public.ha_config, public.function_route to ${quoteName(plan.user)};
 `
 }
 
@@ -125,7 +119,7 @@ export function stateSql(plan: HaPlan, routes: readonly FunctionRoute[]): string
 export function nodeSql(plan: HaPlan): string {
   return `${roleSql(plan)}create table if not exists public.xdual (x timestamp);
 insert into public.xdual select now() where not exists (select from public.xdual);
-grant all on public.xdual to ${identifier(plan.user)};
+grant all on public.xdual to ${quoteName(plan.user)};
 `
 }
 

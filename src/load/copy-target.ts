@@ -3,6 +3,7 @@ import type pg from 'pg'
 import type { ColumnChoice, CopyOptions } from '../copy/copy-options.js'
 import { engineError } from '../errors/engine-error.js'
 import { adminQuery } from '../pg/admin-query.js'
+import { qualifiedName, quoteName } from '../pg/sql-names.js'
 
 export interface CopyColumn {
   readonly name: string
@@ -77,13 +78,11 @@ export function checkColumns(table: CopyTable, columns: readonly string[]): void
       throw engineError('COPY_COLUMN_MISSING', { column, table: table.name })
 }
 
-export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`
 const quoteText = (text: string): string =>
   `E'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 const quoteByte = (byte: number): string => quoteText(String.fromCharCode(byte))
 
-export const tableSql = (table: CopyTable): string =>
-  `${quoteName(table.schema)}.${quoteName(table.name)}`
+export const tableSql = (table: CopyTable): string => qualifiedName(table)
 
 /** The COPY statement that every shard gets. */
 export function copySql(

@@ -1,5 +1,6 @@
 /** A configuration in which each shard that is an HA group has the group's current node as its primary. Pure. */
 import type { HaGroupConfig, LoadedConfig } from '../config/loaded-config.js'
+import { nodeAddress } from '../ha/ha-plan.js'
 import { conninfoValues } from '../topology/conninfo.js'
 import type { Host, Shard } from '../topology/topology.js'
 
@@ -9,9 +10,8 @@ type Node = Pick<Host, 'host' | 'port' | 'database'>
 
 function nodeOf(conninfo: string): Node {
   const values = conninfoValues(conninfo)
-  const host = values['hostaddr'] ?? values['host'] ?? ''
   const database = values['dbname'] ?? values['user'] ?? ''
-  return { host, port: Number(values['port'] ?? 5432), database }
+  return { host: nodeAddress(conninfo), port: Number(values['port'] ?? 5432), database }
 }
 
 const isSame = (a: Node, b: Node): boolean =>

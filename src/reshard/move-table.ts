@@ -1,9 +1,10 @@
 /** The tables of a move: what is read where, and where each row goes. Pure; made from the catalog and both configurations. */
+
+import { qualifiedName } from '../pg/sql-names.js'
 import type { KeyPlacer } from '../sharding/key-placer.js'
 import { makeShardMap, type ShardMap, type TableKind } from '../sharding/shard-map.js'
 import type { SourceColumn, SourceTable } from './preflight/source-table.js'
 import type { ReshardSide } from './side.js'
-import { qualifiedName } from './sql-names.js'
 
 /** Where the rows of a table stand on one side. */
 export type Standing =

@@ -23,11 +23,22 @@ export function textForAll(
     returns,
   })
   if (!statement.usesClock) return program(sql)
+  return (
+    withDrawnClock(sql, returns, run, program) ??
+    unsupported('now() or CURRENT_TIMESTAMP in RETURNING', 'return the column instead')
+  )
+}
+
+/** The program of a text with the time of its transaction written in; undefined: RETURNING shows the time. */
+export function withDrawnClock(
+  sql: string,
+  returns: boolean,
+  run: Run,
+  program: (text: string) => SplitProgram,
+): SplitProgram | undefined {
   const uses = clockUses(sql, run.standard)
   const returning = returningAt(sql, run.standard)
-  if (uses.length === 0 || uses.some((use) => use.start >= returning)) {
-    return unsupported('now() or CURRENT_TIMESTAMP in RETURNING', 'return the column instead')
-  }
+  if (uses.length === 0 || uses.some((use) => use.start >= returning)) return undefined
   return {
     parts: [],
     returns,

@@ -1,9 +1,9 @@
 /** Changes sequences on all shards together: locked first, then read, then restarted, so that no value is drawn in between. */
 import { adminQuery } from '../pg/admin-query.js'
+import { qualifiedName } from '../pg/sql-names.js'
 import { findSequences, type SequenceState, sequenceChanges } from './sequences.js'
 import type { SetupShard } from './setup-shards.js'
 import type { ShardedRelation } from './sharded-relations.js'
-import { qualified } from './sql-text.js'
 
 export interface SequencePlan {
   /** Sequences to change, by qualified name, with their state on each shard in order. */
@@ -21,12 +21,12 @@ export async function planSequences(
   const found = await Promise.all(
     shards.map((shard, number) => findSequences(shard.ask, relations[number] ?? [])),
   )
-  const names = [...new Set(found.flat().map((state) => qualified(state)))].sort()
+  const names = [...new Set(found.flat().map((state) => qualifiedName(state)))].sort()
   const changes: { name: string; states: SequenceState[] }[] = []
   const unchanged: string[] = []
   const skipped: string[] = []
   for (const name of names) {
-    const states = found.flatMap((all) => all.find((state) => qualified(state) === name) ?? [])
+    const states = found.flatMap((all) => all.find((state) => qualifiedName(state) === name) ?? [])
     const planned = states.length === shards.length ? sequenceChanges(states) : undefined
     if (states.length !== shards.length) skipped.push(`${name}: it is not on every shard`)
     else if (planned === undefined) skipped.push(`${name}: it counts down`)
@@ -56,7 +56,7 @@ export async function applySequences(
       shards.map((shard, number) => findSequences(shard.ask, relations[number] ?? [])),
     )
     const locked = [...names].map((name) =>
-      found.flatMap((all) => all.find((state) => qualified(state) === name) ?? []),
+      found.flatMap((all) => all.find((state) => qualifiedName(state) === name) ?? []),
     )
     const changes = locked.flatMap((states) => sequenceChanges(states) ?? [])
     await everywhere((number) => {

@@ -1,11 +1,11 @@
 /** `pgshard setup --drop`: takes guards and schema pgshard away again, unless something still uses them. */
 import { engineError } from '../errors/engine-error.js'
 import { inTransaction } from '../pg/admin-query.js'
+import { qualifiedName } from '../pg/sql-names.js'
 import { dropObjects, SCHEMA_LOCK } from './schema-text.js'
 import { type SetupShard, withSetupShards } from './setup-shards.js'
 import type { SetupTarget } from './setup-target.js'
 import { GUARD_NAME } from './sharded-relations.js'
-import { qualified } from './sql-text.js'
 
 export interface DropReport {
   readonly database: string
@@ -75,7 +75,7 @@ async function dropSql(shard: SetupShard): Promise<string> {
     JOIN pg_class c ON c.oid = g.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE g.conname = '${GUARD_NAME}' AND g.contype = 'c' AND g.conislocal ORDER BY 1, 2`)
   const guards = guarded.map((row) => {
-    const table = qualified({ schema: row['schema'] as string, name: row['name'] as string })
+    const table = qualifiedName({ schema: row['schema'] as string, name: row['name'] as string })
     return `ALTER TABLE ${table} DROP CONSTRAINT ${GUARD_NAME};\n`
   })
   return `SELECT pg_advisory_xact_lock(${SCHEMA_LOCK});\n${guards.join('')}${dropObjects.trimStart()}`

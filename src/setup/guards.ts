@@ -4,10 +4,10 @@
  * @see `compute_partition_hash_value` in `src/backend/partitioning/partbounds.c`
  */
 import type { KeyType } from '../datum/key-type.js'
+import { qualifiedName, quoteLiteral, quoteName } from '../pg/sql-names.js'
 import type { HashPlacement, ShardedTable } from '../sharding/sharded-table.js'
 import type { ShardedRelation } from './sharded-relations.js'
 import { GUARD_NAME } from './sharded-relations.js'
-import { qualified, quoteLiteral, quoteName } from './sql-text.js'
 
 /** `HASH_PARTITION_SEED` in `src/include/catalog/partition.h`. */
 const SEED = '8816678312871386365'
@@ -115,7 +115,7 @@ export function guardChange(relation: ShardedRelation, shard: number): GuardChan
   if (condition === undefined) return undefined
   const comment = `pgshard guard of shard ${shard}: ${condition}`
   if (relation.guard === comment) return { relation, sql: '' }
-  const table = qualified(relation)
+  const table = qualifiedName(relation)
   const drop =
     relation.guard === undefined ? '' : `ALTER TABLE ${table} DROP CONSTRAINT ${GUARD_NAME};\n`
   return {

@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { engineError, isEngineError } from '../errors/engine-error.js'
 import { adminRows, inTransaction } from '../pg/admin-query.js'
+import { qualifiedName, quoteName } from '../pg/sql-names.js'
 import { reviewConstraints } from '../routing/constraint-list.js'
 import type { ShardedTable, ShardingConfig } from '../sharding/sharded-table.js'
 import { applySequences, planSequences, type SequencePlan } from './apply-sequences.js'
@@ -27,7 +28,6 @@ import {
   type ShardState,
 } from './shard-identity.js'
 import { findShardedRelations, type ShardedRelation } from './sharded-relations.js'
-import { qualified, quoteName } from './sql-text.js'
 
 export interface SetupOptions {
   readonly guards: boolean
@@ -210,7 +210,7 @@ function guardChanges(
   return relations.map((all, shard) =>
     all.flatMap((relation) => {
       const change = guardChange(relation, shard)
-      const name = qualified(relation)
+      const name = qualifiedName(relation)
       if (change === undefined) {
         if (wanted) notes.push(`${name}: keys are placed by sha1, which SQL cannot check; no guard`)
         return []
@@ -239,7 +239,7 @@ async function applyGuards(
         if (!isEngineError(error) || error.sqlstate !== '23514') throw error
         throw engineError(
           'SETUP_GUARD_VIOLATED',
-          { table: qualified(relation), shard: shard.label },
+          { table: qualifiedName(relation), shard: shard.label },
           { cause: error },
         )
       }
@@ -249,7 +249,9 @@ async function applyGuards(
 
 function guardNames(guards: readonly (readonly GuardChange[])[]): SetupReport['guards'] {
   const all = guards.flat()
-  const changed = new Set(all.filter((one) => one.sql !== '').map((one) => qualified(one.relation)))
-  const names = new Set(all.map((one) => qualified(one.relation)))
+  const changed = new Set(
+    all.filter((one) => one.sql !== '').map((one) => qualifiedName(one.relation)),
+  )
+  const names = new Set(all.map((one) => qualifiedName(one.relation)))
   return { changed: [...changed], unchanged: [...names].filter((name) => !changed.has(name)) }
 }

@@ -2,9 +2,10 @@
  * Sequences behind columns of sharded tables made disjoint: N shards count in steps of N, each from its own start.
  * Values that were drawn before stay where they are; new ones begin above the highest of all shards.
  */
+
+import { qualifiedName, quoteLiteral } from '../pg/sql-names.js'
 import type { Ask } from './shard-identity.js'
 import type { ShardedRelation } from './sharded-relations.js'
-import { qualified, quoteLiteral } from './sql-text.js'
 
 export interface SequenceState {
   readonly schema: string
@@ -24,7 +25,7 @@ export async function findSequences(
 ): Promise<SequenceState[]> {
   if (relations.length === 0) return []
   const tables = relations
-    .map((relation) => `${quoteLiteral(qualified(relation))}::regclass`)
+    .map((relation) => `${quoteLiteral(qualifiedName(relation))}::regclass`)
     .join(', ')
   const rows = await ask(`
     WITH owned AS (
@@ -46,7 +47,7 @@ export async function findSequences(
   for (const row of rows) {
     const place = { schema: row['schema'] as string, name: row['name'] as string }
     const [own] = await ask(
-      `SELECT last_value AS last, is_called AS called FROM ${qualified(place)}`,
+      `SELECT last_value AS last, is_called AS called FROM ${qualifiedName(place)}`,
     )
     const last = BigInt(own?.['last'] ?? row['start'] ?? '1')
     const increment = BigInt(row['increment'] ?? '1')
@@ -98,6 +99,6 @@ export function sequenceChanges(states: readonly SequenceState[]): SequenceChang
     shard,
     schema: state.schema,
     name: state.name,
-    sql: `ALTER SEQUENCE ${qualified(state)} INCREMENT BY ${states.length} RESTART WITH ${nextValue(highest, shard, states.length)};\n`,
+    sql: `ALTER SEQUENCE ${qualifiedName(state)} INCREMENT BY ${states.length} RESTART WITH ${nextValue(highest, shard, states.length)};\n`,
   }))
 }

@@ -1,7 +1,7 @@
 /** Who each shard is, by an id that never changes; read from all shards before anything is written. */
 import { engineError } from '../errors/engine-error.js'
 import type { TextRow } from '../pg/admin-query.js'
-import { quoteLiteral } from './sql-text.js'
+import { quoteLiteral } from '../pg/sql-names.js'
 
 /** What one shard says of itself. */
 export interface ShardState {

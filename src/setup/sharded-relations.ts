@@ -1,7 +1,8 @@
 /** The tables of one shard that the configuration shards, with their key column. */
+
+import { quoteLiteral } from '../pg/sql-names.js'
 import type { ShardedTable } from '../sharding/sharded-table.js'
 import type { Ask } from './shard-identity.js'
-import { quoteLiteral } from './sql-text.js'
 
 export interface ShardedRelation {
   readonly schema: string

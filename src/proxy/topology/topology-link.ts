@@ -3,6 +3,7 @@
  * Kept open while the tables are there; a lost one is opened again at the next look.
  */
 import type { ServerConnection } from '../../server/server-connection.js'
+import { quoteLiteral } from '../../server/settings.js'
 import {
   hasTopologySql,
   readTopologyRow,
@@ -18,8 +19,6 @@ export interface ProxyMark {
   readonly processId: number
   readonly version: string
 }
-
-const literal = (text: string): string => `E'${text.replace(/\\/g, '\\\\').replace(/'/g, "\\'")}'`
 
 export class TopologyLink {
   readonly #open: () => Promise<ServerConnection>
@@ -58,17 +57,17 @@ export class TopologyLink {
   beat(name: string, epoch: number): Promise<void> {
     return this.#inTurn(async () => {
       const { id, host, port, processId, version } = this.#mark()
-      const key = literal(`${id}:${name}`)
+      const key = quoteLiteral(`${id}:${name}`)
       const server = await this.#opened()
       // A row of the time when the database had another name would speak for a proxy that is not there.
       const others =
         this.#registeredAs === name
           ? ''
-          : `DELETE FROM pgshard.proxy WHERE (starts_with(id, ${literal(`${id}:`)}) AND id <> ${key}) OR heartbeat_at < now() - interval '1 day';`
+          : `DELETE FROM pgshard.proxy WHERE (starts_with(id, ${quoteLiteral(`${id}:`)}) AND id <> ${key}) OR heartbeat_at < now() - interval '1 day';`
       try {
         await server.query(
           `SET synchronous_commit = off; ${others} INSERT INTO pgshard.proxy (id, host, port, process_id, version, database, epoch)
-           VALUES (${key}, ${literal(host)}, ${port}, ${processId}, ${literal(version)}, ${literal(name)}, ${epoch})
+           VALUES (${key}, ${quoteLiteral(host)}, ${port}, ${processId}, ${quoteLiteral(version)}, ${quoteLiteral(name)}, ${epoch})
            ON CONFLICT (id) DO UPDATE SET heartbeat_at = now(), epoch = excluded.epoch, host = excluded.host, port = excluded.port`,
         )
         this.#registeredAs = name
@@ -86,7 +85,7 @@ export class TopologyLink {
       const server = this.#server
       const name = this.#registeredAs
       if (!server || server.closed || name === undefined) return
-      const key = literal(`${this.#mark().id}:${name}`)
+      const key = quoteLiteral(`${this.#mark().id}:${name}`)
       await server.query(`DELETE FROM pgshard.proxy WHERE id = ${key}`)
       this.#registeredAs = undefined
     })

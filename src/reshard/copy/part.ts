@@ -6,11 +6,11 @@
 import { type KeyReader, type KeyValue, makeKeyReader } from '../../datum/key-reader.js'
 import type { KeyType } from '../../datum/key-type.js'
 import { engineError } from '../../errors/engine-error.js'
+import { quoteLiteral, quoteName } from '../../pg/sql-names.js'
 import { COLUMN_BINARY, COLUMN_TEXT } from '../../replication/change.js'
 import type { PlacedTuple } from '../follow/array-parameter.js'
 import type { JournalPart } from '../journal/journal.js'
 import { type MoveTable, tableLabel } from '../move-table.js'
-import { quoteLiteral, quoteName } from '../sql-names.js'
 
 export interface Part {
   readonly table: MoveTable

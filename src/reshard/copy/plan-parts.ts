@@ -4,10 +4,10 @@
  */
 import { adminQuery } from '../../pg/admin-query.js'
 import type { HostClient } from '../../pg/host-client.js'
+import { quoteName } from '../../pg/sql-names.js'
 import type { Journal } from '../journal/journal.js'
 import { type MovePlan, type MoveTable, tableLabel, tablesOf } from '../move-table.js'
 import { onEachShard, type ReshardSide } from '../side.js'
-import { quoteName } from '../sql-names.js'
 import { cuttable, type Part, partName, partsOf } from './part.js'
 
 const MAX_PARTS = 4_000

@@ -2,9 +2,9 @@
 import { adminQuery } from '../../pg/admin-query.js'
 import { type CopyIn, openCopyIn } from '../../pg/copy-in.js'
 import type { HostClient } from '../../pg/host-client.js'
+import { quoteName } from '../../pg/sql-names.js'
 import { type CopiedPart, recordCopied } from '../journal/copied-parts.js'
 import type { MoveTable } from '../move-table.js'
-import { quoteName } from '../sql-names.js'
 
 export class ShardCopies {
   readonly #targets: readonly HostClient[]

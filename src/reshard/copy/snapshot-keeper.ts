@@ -8,10 +8,10 @@ import type { Clock } from '../../base/clock.js'
 import { engineError } from '../../errors/engine-error.js'
 import { adminQuery } from '../../pg/admin-query.js'
 import type { HostClient, HostTarget } from '../../pg/host-client.js'
+import { quoteLiteral } from '../../pg/sql-names.js'
 import { type Lsn, printLsn } from '../../replication/lsn.js'
 import { createSnapshotSlot, type SnapshotSlot } from '../../replication/slot.js'
 import { placeOf } from '../side.js'
-import { quoteLiteral } from '../sql-names.js'
 
 const MAX_AGE_MS = 600_000
 const SLOT_TIMEOUT_MS = 600_000

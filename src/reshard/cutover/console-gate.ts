@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.js'
 import { engineError } from '../../errors/engine-error.js'
 import { adminQuery, type TextRow } from '../../pg/admin-query.js'
 import { type HostClient, type HostTarget, openHostClient } from '../../pg/host-client.js'
-import { quoteName } from '../sql-names.js'
+import { quoteName } from '../../pg/sql-names.js'
 import type { PinnedClient, TrafficGate } from './traffic-gate.js'
 
 export class ConsoleGate implements TrafficGate {

@@ -5,11 +5,11 @@
  */
 import { randomBytes } from 'node:crypto'
 import { engineError, isEngineError, toEngineError } from '../../errors/engine-error.js'
+import { quoteLiteral } from '../../pg/sql-names.js'
 import { MARKER_PREFIX } from '../follow/follower.js'
 import { catchUp } from '../marker.js'
 import { makeTriggers } from '../schema/copy-schema.js'
 import { advanceSequences } from '../schema/sequences.js'
-import { quoteLiteral } from '../sql-names.js'
 import type { CutoverOptions, CutoverReport } from './cutover-options.js'
 import { cutoverStanding } from './epoch-store.js'
 import { lockSource } from './fence.js'

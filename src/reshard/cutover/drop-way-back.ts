@@ -1,10 +1,10 @@
 /** Takes the way back away: slots and publications of the new side, the login of the old one. Idempotent. */
 import type { Clock } from '../../base/clock.js'
 import { adminQuery } from '../../pg/admin-query.js'
+import { quoteLiteral, quoteName } from '../../pg/sql-names.js'
 import { dropSlot } from '../../replication/slot.js'
 import type { JournalObject } from '../journal/journal.js'
 import { type ReshardSide, withShard } from '../side.js'
-import { quoteLiteral, quoteName } from '../sql-names.js'
 
 export async function dropWayBack(
   objects: readonly JournalObject[],

@@ -5,6 +5,7 @@
 import { engineError } from '../../errors/engine-error.js'
 import { adminQuery } from '../../pg/admin-query.js'
 import type { HostClient } from '../../pg/host-client.js'
+import { quoteLiteral, quoteName } from '../../pg/sql-names.js'
 import {
   DISCOVER_MS,
   hasTopologySql,
@@ -15,7 +16,6 @@ import {
   topologyTables,
 } from '../../topology/epoch.js'
 import { onEachShard, placeOf, type ReshardSide, withShard } from '../side.js'
-import { quoteLiteral, quoteName } from '../sql-names.js'
 
 /** After the registry was made, proxies with clients have found it within this time. */
 export const REGISTRY_FOUND_MS = DISCOVER_MS + 1000

@@ -7,10 +7,10 @@ import type { Clock } from '../../base/clock.js'
 import { engineError } from '../../errors/engine-error.js'
 import { adminQuery, type TextRow } from '../../pg/admin-query.js'
 import type { HostClient } from '../../pg/host-client.js'
+import { quoteLiteral } from '../../pg/sql-names.js'
 import { FENCE_MARK } from '../../topology/epoch.js'
 import type { MovePlan } from '../move-table.js'
 import { openShard, placeOf, type ReshardSide, withShard } from '../side.js'
-import { quoteLiteral } from '../sql-names.js'
 import { reopenSql } from './epoch-store.js'
 
 const fenceFunction = `

@@ -1,7 +1,8 @@
 /** Changes that cannot wait in a batch: a row whose key changes while the stream lacks some of its values, and TRUNCATE. */
+
+import { quoteLiteral, quoteName } from '../../pg/sql-names.js'
 import type { Lsn } from '../../replication/lsn.js'
 import { everyCopy, type MovePlan, type MoveTable } from '../move-table.js'
-import { quoteLiteral, quoteName } from '../sql-names.js'
 import { type PlacedTuple, textTuple } from './array-parameter.js'
 import { keyOnly, overlay } from './change-batch.js'
 import type { Rekey } from './route-change.js'

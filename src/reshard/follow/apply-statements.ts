@@ -2,9 +2,10 @@
  * The SQL that applies rows to a target, many at once: unnest of one array a column.
  * Values in text form travel as text[] and are cast; values in binary form as arrays of the type itself. Pure.
  */
+
+import { quoteName } from '../../pg/sql-names.js'
 import { COLUMN_BINARY, COLUMN_TEXT } from '../../replication/change.js'
 import type { MoveTable } from '../move-table.js'
-import { quoteName } from '../sql-names.js'
 import { columnArray, isUniform, type PlacedTuple, TEXT_OID } from './array-parameter.js'
 import { columnMask, isKeyless, type RowOp } from './change-batch.js'
 

@@ -1,8 +1,8 @@
 /** One row by its replica identity, every value as text. Reads only. */
 import type { HostClient } from '../../pg/host-client.js'
+import { quoteName } from '../../pg/sql-names.js'
 import { COLUMN_TEXT } from '../../replication/change.js'
 import type { MoveTable } from '../move-table.js'
-import { quoteName } from '../sql-names.js'
 import { type PlacedTuple, textTuple } from './array-parameter.js'
 
 /** Undefined when there is no such row. */

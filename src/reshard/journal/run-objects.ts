@@ -3,11 +3,11 @@ import type { Clock } from '../../base/clock.js'
 import { engineError } from '../../errors/engine-error.js'
 import { adminQuery } from '../../pg/admin-query.js'
 import type { HostTarget } from '../../pg/host-client.js'
+import { quoteName } from '../../pg/sql-names.js'
 import type { Lsn } from '../../replication/lsn.js'
 import { createSnapshotSlot, dropSlot, takeSlot } from '../../replication/slot.js'
 import { type MovePlan, tablesOf } from '../move-table.js'
 import { placeOf, type ReshardSide, withShard } from '../side.js'
-import { quoteName } from '../sql-names.js'
 import type { Journal, JournalObject } from './journal.js'
 
 export const publicationName = (run: string): string => `pgshard_${run}`

@@ -1,5 +1,5 @@
 /** Checks of the servers of both sides: facts in, problems out. Pure. Each problem says how it is mended. */
-import { quoteName } from '../sql-names.js'
+import { quoteName } from '../../pg/sql-names.js'
 import { error, type Problem, warning } from './problem.js'
 import type { ServerFacts } from './server-facts.js'
 

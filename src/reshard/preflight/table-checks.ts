@@ -1,7 +1,8 @@
 /** Checks of the tables of a move: what the catalog says in, problems out. Pure. Each problem says how it is mended. */
+
+import { qualifiedName, quoteName } from '../../pg/sql-names.js'
 import type { MovePlan, MoveTable, Standing } from '../move-table.js'
 import { tableLabel } from '../move-table.js'
-import { qualifiedName, quoteName } from '../sql-names.js'
 import { error, type Problem, warning } from './problem.js'
 import type { ForeignKey } from './server-facts.js'
 import type { SourceTable } from './source-table.js'

@@ -2,8 +2,8 @@
 import { engineError, toEngineError } from '../../errors/engine-error.js'
 import { adminQuery } from '../../pg/admin-query.js'
 import type { HostClient } from '../../pg/host-client.js'
+import { quoteLiteral } from '../../pg/sql-names.js'
 import { openShard, placeOf, type ReshardSide } from '../side.js'
-import { quoteLiteral } from '../sql-names.js'
 import type { SchemaEntry } from './dump-schema.js'
 
 export interface EntryWork {

@@ -4,9 +4,9 @@
  */
 import { adminQuery } from '../../pg/admin-query.js'
 import type { HostClient } from '../../pg/host-client.js'
+import { quoteLiteral } from '../../pg/sql-names.js'
 import { type MovePlan, tableLabel } from '../move-table.js'
 import { onEachShard, type ReshardSide } from '../side.js'
-import { quoteLiteral } from '../sql-names.js'
 
 interface SequenceState {
   /** Quoted, with its schema. */

@@ -7,8 +7,8 @@ import { makeRowRouter } from '../../copy/row-router.js'
 import { adminQuery } from '../../pg/admin-query.js'
 import { copyOut } from '../../pg/copy-out.js'
 import type { HostClient } from '../../pg/host-client.js'
+import { quoteName } from '../../pg/sql-names.js'
 import { type MovePlan, type MoveTable, standingShards, tableLabel } from '../move-table.js'
-import { quoteName } from '../sql-names.js'
 import {
   addSums,
   type BucketRange,

@@ -5,8 +5,8 @@
  */
 import { adminQuery } from '../../pg/admin-query.js'
 import type { HostClient } from '../../pg/host-client.js'
+import { quoteName } from '../../pg/sql-names.js'
 import type { MoveTable } from '../move-table.js'
-import { quoteName } from '../sql-names.js'
 
 /** Settings on top of `canonicalSettings` that a value's text depends on. */
 export const verifySettings: Readonly<Record<string, string>> = {

@@ -22,8 +22,7 @@ import { pinAdvice, refuse, relayTo, unsupported } from '../plans.js'
 import { levelsOf, type Places, type Resolved } from '../resolve.js'
 import type { RoutingWorld } from '../world.js'
 import { isClockDefault } from '../write-defaults.js'
-import { clockText, clockUses, type Edit, returningAt, spliced } from '../write-text.js'
-import { scatterTo, type WriteRoute } from '../write-text-for-all.js'
+import { scatterTo, type WriteRoute, withDrawnClock } from '../write-text-for-all.js'
 import { type Anchor, notTogether, sameRule } from '../write-together.js'
 import { cutMergeRows } from './merge-text.js'
 
@@ -188,34 +187,18 @@ function splitRows(
   return { how: 'split', target, role: 'primary', reasons, notOne: reasons[0]!, split }
 }
 
-/** With the time of the transaction written in. */
+/** The same cut of the text with the time of the transaction written in. */
 function timed(
   sql: string,
   { returns }: SplitProgram,
   program: (text: string) => SplitProgram | undefined,
   run: Run,
 ): SplitProgram | undefined {
-  const uses = clockUses(sql, run.standard)
-  const returning = returningAt(sql, run.standard)
-  if (uses.length === 0 || uses.some((use) => use.start >= returning)) return undefined
-  return {
-    parts: [],
-    returns,
-    draw: {
-      sql: 'SELECT pg_catalog.now()',
-      count: 1,
-      usesClock: true,
-      finish: ([result]) => {
-        const now = result?.rows[0]?.[0] ?? ''
-        const edits = uses.map(
-          ({ start, end, type }): Edit => ({ start, end, text: clockText(now, type) }),
-        )
-        const made = program(spliced(sql, 0, sql.length, edits))
-        if (!made) throw engineError('INTERNAL', { message: 'a MERGE that cannot be cut again' })
-        return made
-      },
-    },
-  }
+  return withDrawnClock(sql, returns, run, (text) => {
+    const made = program(text)
+    if (!made) throw engineError('INTERNAL', { message: 'a MERGE that cannot be cut again' })
+    return made
+  })
 }
 
 /** A target that stands on one shard with all that is read. */
