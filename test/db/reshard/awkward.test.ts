@@ -7,37 +7,17 @@ import type { ConfigSwitch } from '../../../src/reshard/cutover/switch-config.js
 import { noGate } from '../../../src/reshard/cutover/traffic-gate.js'
 import { type RunOptions, runReshard } from '../../../src/reshard/reshard.js'
 import type { ReshardSide } from '../../../src/reshard/side.js'
-import { connect, shardOf, shopSharding } from '../../support/moving-shop.js'
-import { usePostgres } from '../../support/use-postgres.js'
+import { shopSharding } from '../../support/moving-shop.js'
+import { at, on, useSides } from './move-rig.js'
 
-const settings = { max_wal_senders: '60', max_replication_slots: '60' }
-const postgres = usePostgres({ version: 15, settings })
+const { side: sideOf } = useSides()
 
-async function side(name: string, count: number): Promise<ReshardSide> {
-  const [server] = postgres().servers
-  const shards: HostTarget[] = []
-  for (let shard = 0; shard < count; shard++) {
-    const database = await postgres().createDatabase()
-    shards.push({ host: server!.host, port: server!.port, user: postgres().user, database })
-  }
+/** The sharding names the column alone. */
+function side(name: string, count: number): Promise<ReshardSide> {
   const shop = shopSharding(count)
   const { name: _, ...byTenant } = shop.tables[0]!
-  return { name, shards, sharding: { ...shop, tables: [byTenant] } }
+  return sideOf(name, count, { ...shop, tables: [byTenant] })
 }
-
-async function on(target: HostTarget, ...statements: string[]): Promise<Record<string, string>[]> {
-  const client = await connect(target)
-  try {
-    let rows: Record<string, string>[] = []
-    for (const sql of statements) rows = (await client.query(sql)).rows
-    return rows
-  } finally {
-    await client.end()
-  }
-}
-
-const at = (one: ReshardSide, tenant: number, ...sql: string[]) =>
-  on(one.shards[shardOf(tenant, one.sharding)] as HostTarget, ...sql)
 
 const schema = `
 CREATE SCHEMA "Odd.1";

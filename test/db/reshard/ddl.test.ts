@@ -7,30 +7,9 @@ import { noGate } from '../../../src/reshard/cutover/traffic-gate.js'
 import { type RunOptions, resumeReshard, runReshard } from '../../../src/reshard/reshard.js'
 import { runStatus } from '../../../src/reshard/run-status.js'
 import type { ReshardSide } from '../../../src/reshard/side.js'
-import { connect, shopSharding } from '../../support/moving-shop.js'
-import { usePostgres } from '../../support/use-postgres.js'
+import { on, useSides } from './move-rig.js'
 
-const settings = { max_wal_senders: '60', max_replication_slots: '60' }
-const postgres = usePostgres({ version: 15, settings })
-
-async function side(name: string, count: number): Promise<ReshardSide> {
-  const [server] = postgres().servers
-  const shards: HostTarget[] = []
-  for (let shard = 0; shard < count; shard++) {
-    const database = await postgres().createDatabase()
-    shards.push({ host: server!.host, port: server!.port, user: postgres().user, database })
-  }
-  return { name, shards, sharding: shopSharding(count) }
-}
-
-async function on(target: HostTarget, sql: string): Promise<Record<string, unknown>[]> {
-  const client = await connect(target)
-  try {
-    return (await client.query(sql)).rows
-  } finally {
-    await client.end()
-  }
-}
+const { side } = useSides()
 
 const optionsOf = (source: ReshardSide, target: ReshardSide): RunOptions => ({
   source,

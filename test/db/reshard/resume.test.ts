@@ -14,39 +14,9 @@ import {
 import { runStatus } from '../../../src/reshard/run-status.js'
 import type { ReshardSide } from '../../../src/reshard/side.js'
 import { faultPoints } from '../../../src/reshard/steps/steps.js'
-import { connect, shardOf, shopSharding } from '../../support/moving-shop.js'
-import { usePostgres } from '../../support/use-postgres.js'
+import { at, everywhere, on, useSides } from './move-rig.js'
 
-const settings = { max_wal_senders: '60', max_replication_slots: '60' }
-const postgres = usePostgres({ version: 15, settings })
-
-async function side(name: string, count: number): Promise<ReshardSide> {
-  const [server] = postgres().servers
-  const shards: HostTarget[] = []
-  for (let shard = 0; shard < count; shard++) {
-    const database = await postgres().createDatabase()
-    shards.push({ host: server!.host, port: server!.port, user: postgres().user, database })
-  }
-  return { name, shards, sharding: shopSharding(count) }
-}
-
-async function on(target: HostTarget, ...statements: string[]): Promise<Record<string, unknown>[]> {
-  const client = await connect(target)
-  try {
-    let rows: Record<string, unknown>[] = []
-    for (const sql of statements) rows = (await client.query(sql)).rows
-    return rows
-  } finally {
-    await client.end()
-  }
-}
-
-const everywhere = (one: ReshardSide, ...sql: string[]) =>
-  Promise.all(one.shards.map((shard) => on(shard, ...sql)))
-
-/** Statements on the shard of a tenant. */
-const at = (one: ReshardSide, tenant: number, ...sql: string[]) =>
-  on(one.shards[shardOf(tenant, one.sharding)] as HostTarget, ...sql)
+const { side } = useSides()
 
 const noConfig = {} as ConfigSwitch
 

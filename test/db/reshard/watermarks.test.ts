@@ -8,24 +8,13 @@ import type { ConfigSwitch } from '../../../src/reshard/cutover/switch-config.js
 import { noGate } from '../../../src/reshard/cutover/traffic-gate.js'
 import { type RunOptions, runReshard } from '../../../src/reshard/reshard.js'
 import type { ReshardSide } from '../../../src/reshard/side.js'
-import { connect, shopSharding } from '../../support/moving-shop.js'
+import { connect } from '../../support/moving-shop.js'
 import { randomOf } from '../../support/random-of.js'
 import { bySize } from '../../support/test-size.js'
-import { usePostgres } from '../../support/use-postgres.js'
 import { waitFor } from '../../support/wait-for.js'
+import { useSides } from './move-rig.js'
 
-const settings = { max_wal_senders: '60', max_replication_slots: '60' }
-const postgres = usePostgres({ version: 15, settings })
-
-async function side(name: string, count: number): Promise<ReshardSide> {
-  const [server] = postgres().servers
-  const shards: HostTarget[] = []
-  for (let shard = 0; shard < count; shard++) {
-    const database = await postgres().createDatabase()
-    shards.push({ host: server!.host, port: server!.port, user: postgres().user, database })
-  }
-  return { name, shards, sharding: shopSharding(count) }
-}
+const { side } = useSides()
 
 const optionsOf = (
   source: ReshardSide,
