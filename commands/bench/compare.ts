@@ -19,7 +19,7 @@ export default class BenchCompare extends BaseCommand {
   async run(): Promise<object> {
     const { args } = await this.parse(BenchCompare)
     const { compareReports, comparisonLines, readReport } = await import(
-      '../../src/bench/compare.js'
+      '../../src/bench/report/compare.js'
     )
     const names = [args.before, args.after] as const
     const comparison = compareReports(readReport(args.before), readReport(args.after), names)

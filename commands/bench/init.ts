@@ -27,7 +27,7 @@ export default class BenchInit extends BaseCommand {
     this.argv = fullNames(this.argv, BenchInit)
     const { args, flags } = await this.parse(BenchInit)
     const { initOptions } = await import('../../src/bench/bench-command.js')
-    const { initTables } = await import('../../src/bench/init-tables.js')
+    const { initTables } = await import('../../src/bench/init/init-tables.js')
     const say = (line: string) => void process.stderr.write(`${line}\n`)
     using interrupt = this.interruptible('nothing: the tables of this node are dropped again')
     const options = initOptions(args.target, flags, flags.quiet, say)

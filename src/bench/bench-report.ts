@@ -1,8 +1,6 @@
 /** The result of a run as plain data: what `--json` prints and what the text report is written from. */
-import { type ChiSquare, chiSquare } from './chi-square.js'
-import { LatencyHistogram, type Percentiles } from './latency-histogram.js'
-import { type BenchNode, nodesOf, type RunPlan } from './run-plan.js'
-import type { Script } from './script.js'
+
+import { LatencyHistogram, type Percentiles } from './clients/latency-histogram.js'
 import {
   failuresOf,
   type GroupStats,
@@ -10,7 +8,10 @@ import {
   type SecondStats,
   type SimpleStats,
   type TransactionStats,
-} from './stats.js'
+} from './clients/stats.js'
+import { type ChiSquare, chiSquare } from './report/chi-square.js'
+import { type BenchNode, nodesOf, type RunPlan } from './run-plan.js'
+import type { Script } from './script/script.js'
 
 export interface Spread {
   readonly average: number

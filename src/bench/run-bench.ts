@@ -6,21 +6,21 @@ import { type Clock, systemClock } from '../base/clock.js'
 import type { Conninfo } from '../topology/conninfo.js'
 import { Prng } from '../topology/prng.js'
 import { type BenchReport, makeReport, spreadMs } from './bench-report.js'
-import type { GroupSeeds, GroupTools } from './client-group.js'
-import { prepareNodes } from './prepare-nodes.js'
-import { openGroup, type RunningGroup } from './run-group.js'
-import type { RunPlan } from './run-plan.js'
-import { nodesOf } from './run-plan.js'
-import { parseScript } from './script.js'
+import type { GroupSeeds, GroupTools } from './clients/client-group.js'
+import { openGroup, type RunningGroup } from './clients/run-group.js'
 import {
   failuresOf,
   groupStats,
   mergeGroup,
   type TransactionStats,
   transactionStats,
-} from './stats.js'
-import { checkThresholds, type Threshold, type ThresholdResult } from './threshold.js'
-import { openWorkerGroup } from './worker-group.js'
+} from './clients/stats.js'
+import { openWorkerGroup } from './clients/worker-group.js'
+import { prepareNodes } from './init/prepare-nodes.js'
+import { checkThresholds, type Threshold, type ThresholdResult } from './report/threshold.js'
+import type { RunPlan } from './run-plan.js'
+import { nodesOf } from './run-plan.js'
+import { parseScript } from './script/script.js'
 
 export interface BenchOptions {
   /** All but the scale, which the nodes tell. */

@@ -1,8 +1,8 @@
 /** What the nodes themselves say of a run: their logs, their tables, their settings. */
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { initTables } from '../../../src/bench/init-tables.js'
-import { pgbenchLines } from '../../../src/bench/report-text.js'
+import { initTables } from '../../../src/bench/init/init-tables.js'
+import { pgbenchLines } from '../../../src/bench/report/report-text.js'
 import { clusterStatus } from '../../../src/cluster/cluster.js'
 import { adminQuery, closePg } from '../../../src/pg/admin-query.js'
 import { connectPg, readConninfo } from '../../../src/pg/connect.js'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { chiSquare, upperGamma } from '../../../src/bench/chi-square.js'
+import { chiSquare, upperGamma } from '../../../src/bench/report/chi-square.js'
 
 describe('chi-square', () => {
   // Critical values of printed tables.

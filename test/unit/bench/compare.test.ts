@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { BenchReport, SecondsReport } from '../../../src/bench/bench-report.js'
-import { compareReports, comparisonLines, readReport } from '../../../src/bench/compare.js'
-import { rankTest } from '../../../src/bench/rank-test.js'
+import { compareReports, comparisonLines, readReport } from '../../../src/bench/report/compare.js'
+import { rankTest } from '../../../src/bench/report/rank-test.js'
 import { makeRandom } from '../../support/random.js'
 
 describe('rank test', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { BenchReport } from '../../../src/bench/bench-report.js'
-import { junitXml } from '../../../src/bench/junit.js'
+import { junitXml } from '../../../src/bench/report/junit.js'
 
 const report = {
   transaction_type: 'a <b> & "c".sql',

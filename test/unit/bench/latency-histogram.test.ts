@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { LatencyHistogram } from '../../../src/bench/latency-histogram.js'
+import { LatencyHistogram } from '../../../src/bench/clients/latency-histogram.js'
 
 test('no percentile lies above the largest latency', () => {
   const histogram = new LatencyHistogram()

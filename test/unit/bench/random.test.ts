@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { hashFnv1a, hashMurmur2, permute, poissonDelay } from '../../../src/bench/random.js'
-import { formatDouble, parseValue, toInt } from '../../../src/bench/value.js'
+import { hashFnv1a, hashMurmur2, permute, poissonDelay } from '../../../src/bench/script/random.js'
+import { formatDouble, parseValue, toInt } from '../../../src/bench/script/value.js'
 import { Prng } from '../../../src/topology/prng.js'
 
 describe('values', () => {

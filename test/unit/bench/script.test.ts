@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { parseScript } from '../../../src/bench/script.js'
-import { cutScript } from '../../../src/bench/script-lexer.js'
-import { cutSql, fillSql, parameterSql, Variables } from '../../../src/bench/variables.js'
+import { parseScript } from '../../../src/bench/script/script.js'
+import { cutScript } from '../../../src/bench/script/script-lexer.js'
+import { cutSql, fillSql, parameterSql, Variables } from '../../../src/bench/script/variables.js'
 
 const sql = (script: string) =>
   cutScript(script).map((piece) => (piece.kind === 'sql' ? piece.text : `\\${piece.name}`))

@@ -3,9 +3,9 @@
  * file a thread. Source followed: doLog and initStats in pgbench.c.
  */
 import { closeSync, openSync, writeSync } from 'node:fs'
-import { engineError } from '../errors/engine-error.js'
-import { Prng } from '../topology/prng.js'
-import type { LogPlan } from './run-plan.js'
+import { engineError } from '../../errors/engine-error.js'
+import { Prng } from '../../topology/prng.js'
+import type { LogPlan } from '../run-plan.js'
 
 const BUFFERED = 65_536
 

@@ -2,7 +2,7 @@
  * A script ready to run: its commands in order, checked. Source followed: ParseScript, process_backslash_command,
  * CheckConditional in pgbench.c.
  */
-import { engineError } from '../errors/engine-error.js'
+import { engineError } from '../../errors/engine-error.js'
 import { ExpressionError } from './expression-lexer.js'
 import { type Expression, parseExpression } from './expression-parser.js'
 import { cutScript, type ScriptPiece } from './script-lexer.js'

@@ -1,6 +1,6 @@
 /** \gset and \aset: columns of a result become variables. Source followed: readCommandResponse in pgbench.c. */
-import { isEngineError } from '../errors/engine-error.js'
-import type { QueryResult } from './bench-connection.js'
+import { isEngineError } from '../../errors/engine-error.js'
+import type { QueryResult } from '../clients/bench-connection.js'
 import type { Variables } from './variables.js'
 
 interface Problem {

@@ -3,7 +3,7 @@
  * AND, OR and CASE, which do not evaluate all their arguments, are in evaluate.ts.
  * Source followed: evalStandardFunc in pgbench.c, PGBENCH_FUNCTIONS in exprparse.y.
  */
-import type { Prng } from '../topology/prng.js'
+import type { Prng } from '../../topology/prng.js'
 import {
   exponential,
   gaussian,

@@ -1,9 +1,9 @@
 /** What happens on every node before a run: the scale is read, tables are vacuumed as pgbench does, each node on its own. */
 import type pg from 'pg'
-import { isEngineError } from '../errors/engine-error.js'
-import { adminQuery, closePg } from '../pg/admin-query.js'
-import { connectPg, eachHost } from '../pg/connect.js'
-import type { Conninfo } from '../topology/conninfo.js'
+import { isEngineError } from '../../errors/engine-error.js'
+import { adminQuery, closePg } from '../../pg/admin-query.js'
+import { connectPg, eachHost } from '../../pg/connect.js'
+import type { Conninfo } from '../../topology/conninfo.js'
 
 export interface PrepareOptions {
   /** Built-in scripts are used: their tables must be there. */

@@ -2,7 +2,7 @@
  * The random functions and hashes of the script language. Draws are those of pgbench for the same seed.
  * Source followed: getrand, getGaussianRand, getZipfianRand, permute, getHashMurmur2 in pgbench.c.
  */
-import { Prng, uint64Range } from '../topology/prng.js'
+import { Prng, uint64Range } from '../../topology/prng.js'
 import { scriptFailure } from './value.js'
 
 const wrap = (value: bigint): bigint => BigInt.asUintN(64, value)

@@ -1,7 +1,8 @@
 /** Makes the clients of one thread, connects them and runs them to their end. Source followed: threadRun in pgbench.c. */
+
+import type { RunPlan } from '../run-plan.js'
 import { BenchClient } from './bench-client.js'
 import { ClientGroup, type GroupSeeds, type GroupTools } from './client-group.js'
-import type { RunPlan } from './run-plan.js'
 import type { GroupStats, TransactionStats } from './stats.js'
 
 /** A group that runs here or in a worker thread. */

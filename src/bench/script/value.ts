@@ -2,7 +2,7 @@
  * Values of the script language: int is a bigint, double a number, boolean and null are themselves.
  * Source followed: coerceToInt, makeVariableValue, getVariable in pgbench.c.
  */
-import { engineError } from '../errors/engine-error.js'
+import { engineError } from '../../errors/engine-error.js'
 
 export type Value = bigint | number | boolean | null
 

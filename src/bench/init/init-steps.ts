@@ -3,12 +3,12 @@
  * Source followed: initCreateTables, createPartitions, initGenerateData*, initVacuum, initCreatePKeys, initCreateFKeys in pgbench.c.
  */
 import type pg from 'pg'
-import { type Clock, systemClock } from '../base/clock.js'
-import { engineError } from '../errors/engine-error.js'
-import { adminQuery } from '../pg/admin-query.js'
-import { openCopyIn } from '../pg/copy-in.js'
-import { quoteName } from '../pg/sql-names.js'
-import type { Conninfo } from '../topology/conninfo.js'
+import { type Clock, systemClock } from '../../base/clock.js'
+import { engineError } from '../../errors/engine-error.js'
+import { adminQuery } from '../../pg/admin-query.js'
+import { openCopyIn } from '../../pg/copy-in.js'
+import { quoteName } from '../../pg/sql-names.js'
+import type { Conninfo } from '../../topology/conninfo.js'
 
 /** d drop, t create tables, g generate here, G generate in the server, v vacuum, p primary keys, f foreign keys. */
 export type InitStep = 'd' | 't' | 'g' | 'G' | 'v' | 'p' | 'f'

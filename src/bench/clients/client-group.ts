@@ -2,11 +2,14 @@
  * What the clients of one thread share: connections, time, rate and counts. Knows nothing of reports.
  * Source followed: threadRun, chooseScript, processXactStats in pgbench.c.
  */
-import type { Clock } from '../base/clock.js'
-import { HostBook } from '../client/host-book.js'
-import { builtInStrategy } from '../client/strategy.js'
-import type { Conninfo } from '../topology/conninfo.js'
-import { Prng } from '../topology/prng.js'
+import type { Clock } from '../../base/clock.js'
+import { HostBook } from '../../client/host-book.js'
+import { builtInStrategy } from '../../client/strategy.js'
+import type { Conninfo } from '../../topology/conninfo.js'
+import { Prng } from '../../topology/prng.js'
+import { nodesOf, type RunPlan } from '../run-plan.js'
+import { poissonDelay, uniform } from '../script/random.js'
+import { parseScript, type Script } from '../script/script.js'
 import { BenchConnection } from './bench-connection.js'
 import { type Connector, makeConnector } from './bench-connector.js'
 import {
@@ -15,9 +18,6 @@ import {
   PickedConnections,
   type Picking,
 } from './connection-source.js'
-import { poissonDelay, uniform } from './random.js'
-import { nodesOf, type RunPlan } from './run-plan.js'
-import { parseScript, type Script } from './script.js'
 import {
   addSample,
   type CommandStats,

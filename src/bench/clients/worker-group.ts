@@ -1,10 +1,10 @@
 /** A group of clients in a worker thread, seen from the main thread. The messages are plain data; see worker-main.ts. */
 import { Worker } from 'node:worker_threads'
-import { type Deferred, deferred } from '../base/deferred.js'
-import { engineError } from '../errors/engine-error.js'
+import { type Deferred, deferred } from '../../base/deferred.js'
+import { engineError } from '../../errors/engine-error.js'
+import type { RunPlan } from '../run-plan.js'
 import type { GroupSeeds, GroupTools } from './client-group.js'
 import type { RunningGroup } from './run-group.js'
-import type { RunPlan } from './run-plan.js'
 import { type GroupStats, type TransactionStats, transactionStats } from './stats.js'
 import { decodeStats, type EncodedStats } from './stats-message.js'
 

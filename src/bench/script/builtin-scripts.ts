@@ -1,5 +1,5 @@
 /** The three scripts that are built in, by name and by unambiguous prefix. Statements are those of pgbench, so that results compare. */
-import { engineError } from '../errors/engine-error.js'
+import { engineError } from '../../errors/engine-error.js'
 
 export interface BuiltinScript {
   readonly name: string

@@ -3,10 +3,11 @@
  * Source followed: runInitSteps in pgbench.c.
  */
 import type pg from 'pg'
-import { systemClock } from '../base/clock.js'
-import { closePg } from '../pg/admin-query.js'
-import { connectPg, eachHost } from '../pg/connect.js'
-import type { Conninfo } from '../topology/conninfo.js'
+import { systemClock } from '../../base/clock.js'
+import { closePg } from '../../pg/admin-query.js'
+import { connectPg, eachHost } from '../../pg/connect.js'
+import type { Conninfo } from '../../topology/conninfo.js'
+import { nodesOf } from '../run-plan.js'
 import {
   accountsPerBranch,
   type InitOptions,
@@ -14,7 +15,6 @@ import {
   runStep,
   stepNames,
 } from './init-steps.js'
-import { nodesOf } from './run-plan.js'
 
 export interface InitReport {
   readonly node: string

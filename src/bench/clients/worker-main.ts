@@ -1,7 +1,7 @@
 /** Runs in a worker thread: one group of clients, driven by messages of worker-group.ts. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { systemClock } from '../base/clock.js'
-import { toEngineError } from '../errors/engine-error.js'
+import { systemClock } from '../../base/clock.js'
+import { toEngineError } from '../../errors/engine-error.js'
 import { openGroup } from './run-group.js'
 import { encodeStats } from './stats-message.js'
 import type { FromWorker, ToWorker, WorkerStart } from './worker-group.js'

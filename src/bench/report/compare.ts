@@ -1,7 +1,7 @@
 /** Two saved runs side by side: what changed, by how much, and whether chance alone could have done it. */
 import { readFileSync } from 'node:fs'
-import { engineError } from '../errors/engine-error.js'
-import type { BenchReport, SecondsReport } from './bench-report.js'
+import { engineError } from '../../errors/engine-error.js'
+import type { BenchReport, SecondsReport } from '../bench-report.js'
 import { rankTest } from './rank-test.js'
 
 /** Below it a difference is not taken for chance. */

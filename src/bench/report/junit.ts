@@ -1,5 +1,5 @@
 /** The result of a run in the JUnit XML that CI systems read: the run itself and each threshold is a test case. */
-import type { BenchResult } from './run-bench.js'
+import type { BenchResult } from '../run-bench.js'
 
 const entities: Readonly<Record<string, string>> = {
   '&': '&amp;',

@@ -2,12 +2,12 @@
  * One client's connection: sends a command in the chosen protocol in one write and resolves when the server is ready
  * again. Keeps rows only where \gset or \aset asks for them.
  */
-import type { EngineError } from '../errors/engine-error.js'
-import type { ServerConnection, ServerReceiver } from '../server/server-connection.js'
-import { decodeRowDescription } from '../wire/backend-messages.js'
-import { decodeErrorFields, type ErrorFields } from '../wire/error-response.js'
-import { FrameWriter } from '../wire/frame-writer.js'
-import { backend, frontend, TX_IDLE } from '../wire/tags.js'
+import type { EngineError } from '../../errors/engine-error.js'
+import type { ServerConnection, ServerReceiver } from '../../server/server-connection.js'
+import { decodeRowDescription } from '../../wire/backend-messages.js'
+import { decodeErrorFields, type ErrorFields } from '../../wire/error-response.js'
+import { FrameWriter } from '../../wire/frame-writer.js'
+import { backend, frontend, TX_IDLE } from '../../wire/tags.js'
 
 /** What one query of a command gave. */
 export interface QueryResult {

@@ -3,9 +3,9 @@
  * host that is picked for each transaction, as createBalancedPool picks at each check-out.
  */
 
-import type { HostBook } from '../client/host-book.js'
-import { type PickOptions, pickHost } from '../client/pick-host.js'
-import type { BalanceStrategy } from '../client/strategy.js'
+import type { HostBook } from '../../client/host-book.js'
+import { type PickOptions, pickHost } from '../../client/pick-host.js'
+import type { BalanceStrategy } from '../../client/strategy.js'
 import type { BenchConnection } from './bench-connection.js'
 
 export interface ConnectionSource {

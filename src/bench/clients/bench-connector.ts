@@ -1,18 +1,18 @@
 /** Opens connections of our own driver by libpq's rules, and knows which node each reached. */
 import { readFileSync } from 'node:fs'
-import type { Clock } from '../base/clock.js'
-import { engineError } from '../errors/engine-error.js'
-import { resolveHost } from '../pg/local-environment.js'
-import { openServer } from '../server/open-server.js'
-import type { ServerConnection } from '../server/server-connection.js'
-import type { ServerTarget } from '../server/server-target.js'
-import type { Conninfo, ConninfoTls } from '../topology/conninfo.js'
+import type { Clock } from '../../base/clock.js'
+import { engineError } from '../../errors/engine-error.js'
+import { resolveHost } from '../../pg/local-environment.js'
+import { openServer } from '../../server/open-server.js'
+import type { ServerConnection } from '../../server/server-connection.js'
+import type { ServerTarget } from '../../server/server-target.js'
+import type { Conninfo, ConninfoTls } from '../../topology/conninfo.js'
 import {
   type Candidate,
   connectCandidates,
   type SessionState,
-} from '../topology/host-candidates.js'
-import type { Prng } from '../topology/prng.js'
+} from '../../topology/host-candidates.js'
+import type { Prng } from '../../topology/prng.js'
 
 const readPem = (path: string): Buffer => {
   try {

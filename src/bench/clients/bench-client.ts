@@ -2,21 +2,21 @@
  * One client: chooses scripts, runs their commands one after the other, counts, retries, until its transactions or its
  * time are over. Clients never wait for each other. Source followed: advanceConnectionState in pgbench.c.
  */
-import { isEngineError, toEngineError } from '../errors/engine-error.js'
-import { Prng } from '../topology/prng.js'
+import { isEngineError, toEngineError } from '../../errors/engine-error.js'
+import { Prng } from '../../topology/prng.js'
+import { ConditionStack } from '../script/condition-stack.js'
+import { evaluate } from '../script/evaluate.js'
+import type { Expression } from '../script/expression-parser.js'
+import { keepResults } from '../script/keep-results.js'
+import type { Command, SqlCommand } from '../script/script.js'
+import { sleepAmount } from '../script/sleep-amount.js'
+import { isTrue, type Value } from '../script/value.js'
+import { fillSql, Variables } from '../script/variables.js'
 import { type BenchConnection, errorText, type Outcome } from './bench-connection.js'
 import { ClientAborted, type Ending, retriable } from './client-ending.js'
 import type { ClientGroup } from './client-group.js'
-import { ConditionStack } from './condition-stack.js'
 import type { ConnectionSource } from './connection-source.js'
-import { evaluate } from './evaluate.js'
-import type { Expression } from './expression-parser.js'
-import { keepResults } from './keep-results.js'
-import type { Command, SqlCommand } from './script.js'
-import { sleepAmount } from './sleep-amount.js'
 import { addSample } from './stats.js'
-import { isTrue, type Value } from './value.js'
-import { fillSql, Variables } from './variables.js'
 
 export class BenchClient {
   readonly id: number
