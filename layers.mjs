@@ -3,6 +3,7 @@ export const rooms = {
   errors: [],
   base: ['errors'],
   metrics: ['base', 'errors'],
+  report: ['base', 'errors'], // charts and their style, for the web page and for pages in one file; of the disk only its own assets
   wire: ['base', 'errors'],
   datum: ['base', 'errors'],
   net: ['wire', 'base', 'errors'],
@@ -16,7 +17,7 @@ export const rooms = {
   pg: ['topology', 'base', 'errors'], // the only room that imports pg and pg-copy-streams: adminQuery, copyOut, copyIn
   config: ['topology', 'sharding', 'datum', 'auth', 'base', 'errors'],
   setup: ['routing', 'pg', 'topology', 'sharding', 'datum', 'base', 'errors'], // schema pgshard on each shard; of routing only what no shard can keep
-  admin: ['net', 'wire', 'metrics', 'base', 'errors'],
+  admin: ['report', 'net', 'wire', 'metrics', 'base', 'errors'],
   routing: ['plan', 'sql', 'catalog', 'sharding', 'datum', 'base', 'errors'],
   plugins: ['routing', 'plan', 'sql', 'sharding', 'base', 'errors'], // ES modules of users that choose shards
   merge: ['plan', 'wire', 'datum', 'base', 'errors'],
@@ -26,7 +27,7 @@ export const rooms = {
   load: ['executor', 'setup', 'copy', 'pg', 'sharding', 'datum', 'base', 'errors'], // copy-shard: files into shards; of executor only two-phase commit
   replication: ['pg', 'server', 'catalog', 'datum', 'wire', 'base', 'errors'],
   client: ['pg', 'topology', 'base', 'errors'], // createBalancedPool
-  bench: ['client', 'server', 'pg', 'topology', 'wire', 'metrics', 'base', 'errors'],
+  bench: ['report', 'client', 'server', 'pg', 'topology', 'wire', 'metrics', 'base', 'errors'],
   ha: ['pg', 'topology', 'base', 'errors'],
   advise: ['sql', 'plan', 'routing', 'sharding', 'catalog', 'base', 'errors'], // the only room that imports pgsql-ast-parser
   cluster: ['pg', 'server', 'net', 'topology', 'base', 'errors'],
@@ -45,6 +46,7 @@ export const rooms = {
     'errors',
   ],
   reshard: [
+    'report',
     'replication',
     'copy',
     'pg',
@@ -74,8 +76,8 @@ export const rooms = {
     'base',
     'errors',
   ],
-  tasks: ['reshard', 'admin', 'pg', 'config', 'base', 'errors'], // moves that the console starts, as processes of their own
-  web: ['metrics', 'admin', 'base', 'errors'], // the only room with fastify
+  tasks: ['reshard', 'report', 'admin', 'pg', 'config', 'base', 'errors'], // moves that the console starts, as processes of their own
+  web: ['report', 'metrics', 'admin', 'base', 'errors'], // the only room with fastify
   proxy: [
     'tasks',
     'web',

@@ -1,6 +1,6 @@
 /** Compiles src and commands to dist and writes oclif's manifest; `--loose` emits in spite of type errors (while several people build at once). */
 import { spawnSync } from 'node:child_process'
-import { existsSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 
 const require = createRequire(import.meta.url)
@@ -26,4 +26,7 @@ const status = node([
   ...(loose ? ['--noEmitOnError', 'false'] : []),
 ])
 if (status !== 0 && !loose) process.exit(status)
+// what browsers get is not compiled
+for (const folder of ['src/report/browser', 'src/web/page'])
+  if (existsSync(folder)) cpSync(folder, `dist/${folder}`, { recursive: true })
 process.exit(node([require.resolve('oclif/bin/run.js'), 'manifest']) && !loose ? 1 : 0)
