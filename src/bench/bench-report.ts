@@ -1,16 +1,25 @@
 /** The result of a run as plain data: what `--json` prints and what the text report is written from. */
-
-import { LatencyHistogram, type Percentiles } from './clients/latency-histogram.js'
+import type { Percentiles } from './clients/latency-histogram.js'
 import {
   failuresOf,
   type GroupStats,
-  type NodeStats,
-  type SecondStats,
   type SimpleStats,
   type TransactionStats,
 } from './clients/stats.js'
 import { type ChiSquare, chiSquare } from './report/chi-square.js'
-import { type BenchNode, nodesOf, type RunPlan } from './run-plan.js'
+import {
+  hasExpectedShares,
+  mergedLatency,
+  type NodeReport,
+  nodeReports,
+} from './report/node-report.js'
+import {
+  type HistogramBucket,
+  histogramOf,
+  type SecondsReport,
+  secondsReport,
+} from './report/seconds-report.js'
+import { nodesOf, type RunPlan } from './run-plan.js'
 import type { Script } from './script/script.js'
 
 export interface Spread {
@@ -39,34 +48,14 @@ export interface ScriptReport {
   }[]
 }
 
-export interface NodeReport {
-  readonly node: string
-  readonly weight: number
-  /** Of the connections, by the weights of the nodes that take any; null where the order of hosts decides. */
-  readonly expected_share: number | null
-  readonly connections: number
-  readonly transactions: number
-  /** Of the connections; with a strategy of the transactions. */
-  readonly share: number
-  readonly tps: number
-  readonly p50: number
-  readonly p95: number
-  readonly p99: number
-  readonly max: number
-  readonly errors: number
-  readonly connect_failures: number
-  readonly connect_p99: number
-  readonly longest_gap_ms: number
-}
-
-/** One number a second of the run; the last second may be shorter. */
-export interface SecondsReport {
-  readonly tps: readonly number[]
-  readonly avg_ms: readonly number[]
-  readonly max_ms: readonly number[]
-  readonly errors: readonly number[]
-}
-
+/**
+ * All that a run has to say; the object of `--json`, and all that a page with charts needs:
+ * - over time: `seconds`, of all nodes and `seconds.nodes[name]` of each, one number a second since `started_at`;
+ * - by size: `histogram`, and `nodes[i].histogram`, buckets that grow by an eighth of a doubling;
+ * - shares: `nodes[i].share` beside `nodes[i].expected_share`, judged together by `chi_square`;
+ * - failures: `nodes[i].gaps`, each from the last good transaction to the next, with the errors between.
+ * Times are milliseconds where the name does not say otherwise.
+ */
 export interface BenchReport {
   readonly server_version: string
   readonly transaction_type: string
@@ -83,6 +72,8 @@ export interface BenchReport {
   readonly failed_pct: number
   readonly serialization_failures: number
   readonly deadlock_failures: number
+  /** Lost with their connection; null: clients do not connect again. */
+  readonly connection_failures: number | null
   readonly retried: number
   readonly retries: number
   /** Failures are reported by kind. */
@@ -106,12 +97,15 @@ export interface BenchReport {
   /** With -C the average of a transaction, else the time until all clients were connected. */
   readonly connection_time_ms: number
   readonly tps: number
+  /** ISO 8601, of the first transaction's start. */
+  readonly started_at: string
   readonly elapsed_ms: number
   readonly aborted_clients: number
   readonly scripts: readonly ScriptReport[]
   readonly nodes: readonly NodeReport[]
   /** Over all nodes, and by the name of each. */
   readonly seconds: SecondsReport & { readonly nodes: Readonly<Record<string, SecondsReport>> }
+  readonly histogram: readonly HistogramBucket[]
   readonly chi_square: ChiSquare | null
   readonly seed: string
 }
@@ -120,6 +114,8 @@ export interface RunFacts {
   readonly plan: RunPlan
   readonly scripts: readonly Script[]
   readonly stats: GroupStats
+  /** Time of day at which it began. */
+  readonly startedAtMs: number
   readonly elapsedMs: number
   /** Until all clients were connected; without -C. */
   readonly connectElapsedMs: number
@@ -166,50 +162,6 @@ function scriptReports({ plan, scripts, stats, elapsedMs }: RunFacts): ScriptRep
   })
 }
 
-/** Down for the whole run: refused and never reached. */
-const isDown = (node: { connections: number; connectFailures: number }): boolean =>
-  node.connections === 0 && node.connectFailures > 0
-
-function nodeReports(facts: RunFacts, nodes: readonly BenchNode[]): NodeReport[] {
-  const { stats, plan, elapsedMs } = facts
-  const isBalanced = hasExpectedShares(plan)
-  const reachable = nodes.filter((_, i) => !isDown(stats.nodes[i]!))
-  const weights = reachable.reduce((sum, node) => sum + node.weight, 0)
-  // what is balanced: with a strategy each transaction, else each connection
-  const balanced = (node: NodeStats) =>
-    plan.strategy === undefined ? node.connections : node.done + node.errors
-  const all = stats.nodes.reduce((sum, node) => sum + balanced(node), 0)
-  return nodes.map((node, i) => {
-    const counted = stats.nodes[i]!
-    const latency = counted.latency.percentilesMs()
-    const expected = isDown(counted) ? 0 : node.weight / weights
-    return {
-      node: node.name,
-      weight: node.weight,
-      expected_share: isBalanced ? expected : null,
-      connections: counted.connections,
-      transactions: counted.done,
-      share: all === 0 ? 0 : balanced(counted) / all,
-      tps: counted.done / (elapsedMs / 1000),
-      p50: latency.p50,
-      p95: latency.p95,
-      p99: latency.p99,
-      max: latency.max,
-      errors: counted.errors,
-      connect_failures: counted.connectFailures,
-      connect_p99: counted.connectTime.percentilesMs().p99,
-      longest_gap_ms: counted.longestGapMs,
-    }
-  })
-}
-
-/** Shares can be foretold when chance alone chooses among hosts that all fit. */
-function hasExpectedShares({ conninfo, strategy }: RunPlan): boolean {
-  if (conninfo.targetSessionAttrs !== 'any') return false
-  if (strategy === undefined) return conninfo.loadBalanceHosts === 'random'
-  return strategy === 'random' || strategy === 'round_robin'
-}
-
 function chiSquareOf(nodes: readonly NodeReport[], { strategy }: RunPlan): ChiSquare | null {
   const counted = nodes.filter((node) => (node.expected_share ?? 0) > 0)
   const found = chiSquare(
@@ -219,39 +171,15 @@ function chiSquareOf(nodes: readonly NodeReport[], { strategy }: RunPlan): ChiSq
   return found ?? null
 }
 
-function secondsReport(stats: readonly NodeStats[], elapsedMs: number): SecondsReport {
-  const rows = Array.from({ length: Math.ceil(elapsedMs / 1000) }, (_, i) => {
-    const own = stats.flatMap((node) => node.seconds[i] ?? [])
-    const sum = (read: (second: SecondStats) => number) =>
-      own.reduce((total, second) => total + read(second), 0)
-    const done = sum(({ done }) => done)
-    // a short last second is counted up to a whole one
-    const lengthS = Math.min(1, elapsedMs / 1000 - i)
-    return {
-      tps: done / lengthS,
-      avg: done === 0 ? 0 : sum(({ latencySumUs }) => latencySumUs) / done / 1000,
-      max: Math.max(0, ...own.map(({ latencyMaxUs }) => latencyMaxUs)) / 1000,
-      errors: sum(({ errors }) => errors),
-    }
-  })
-  const rounded = (value: number) => Math.round(value * 1000) / 1000
-  return {
-    tps: rows.map(({ tps }) => rounded(tps)),
-    avg_ms: rows.map(({ avg }) => rounded(avg)),
-    max_ms: rows.map(({ max }) => rounded(max)),
-    errors: rows.map(({ errors }) => errors),
-  }
-}
-
 export function makeReport(facts: RunFacts): BenchReport {
   const { plan, scripts, stats, elapsedMs } = facts
   const { total } = stats
   const failed = failuresOf(total)
   const all = totalOf(total)
   const { nodes } = nodesOf(plan.conninfo)
-  const latency = new LatencyHistogram()
-  for (const node of stats.nodes) latency.merge(node.latency)
-  const reports = nodeReports(facts, nodes)
+  const latency = mergedLatency(stats.nodes)
+  const times = { startMs: facts.startedAtMs, endMs: facts.startedAtMs + elapsedMs }
+  const reports = nodeReports(nodes, stats.nodes, plan, times)
   const lag = spreadMs(total.lagUs)
   const isTimed = plan.durationMs !== undefined
   const perTransactionMs = all === 0 ? 0 : stats.connectUs / 1000 / (total.done + failed)
@@ -271,6 +199,7 @@ export function makeReport(facts: RunFacts): BenchReport {
     failed_pct: all === 0 ? 0 : (100 * failed) / all,
     serialization_failures: total.serializationFailures,
     deadlock_failures: total.deadlockFailures,
+    connection_failures: plan.reconnectMs === undefined ? null : total.connectionFailures,
     retried: total.retried,
     retries: total.retries,
     failures_detailed: plan.failuresDetailed,
@@ -287,6 +216,7 @@ export function makeReport(facts: RunFacts): BenchReport {
     strategy: plan.strategy ?? null,
     connection_time_ms: plan.reconnect ? perTransactionMs : facts.connectElapsedMs,
     tps: total.done / (elapsedMs / 1000),
+    started_at: new Date(facts.startedAtMs).toISOString(),
     elapsed_ms: elapsedMs,
     aborted_clients: stats.abortedClients,
     scripts: scriptReports(facts),
@@ -297,6 +227,7 @@ export function makeReport(facts: RunFacts): BenchReport {
         nodes.map(({ name }, i) => [name, secondsReport([stats.nodes[i]!], elapsedMs)]),
       ),
     },
+    histogram: histogramOf(stats.nodes),
     chi_square: hasExpectedShares(plan) ? chiSquareOf(reports, plan) : null,
     seed: plan.seed,
   }

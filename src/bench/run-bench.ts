@@ -84,6 +84,7 @@ function sumTotals(groups: readonly RunningGroup[]): TransactionStats {
     sum.done += totals.done
     sum.serializationFailures += totals.serializationFailures
     sum.deadlockFailures += totals.deadlockFailures
+    sum.connectionFailures += totals.connectionFailures
     sum.retried += totals.retried
     sum.retries += totals.retries
     sum.skipped += totals.skipped
@@ -177,6 +178,7 @@ async function drive(
     const connectMs = clock.monotonicMs()
     await Promise.all(groups.map((group) => group.connect()))
     const startMs = clock.monotonicMs()
+    const startedAtMs = clock.nowMs()
     if (signal?.aborted) stop()
     const unwatch = watch(plan, groups, options, clock, tools.say)
     const results = await Promise.all(groups.map((group) => group.run()))
@@ -190,7 +192,15 @@ async function drive(
     )
     for (const result of results) mergeGroup(stats, result)
     const connectElapsedMs = startMs - connectMs
-    return makeReport({ plan, scripts, stats, elapsedMs, connectElapsedMs, serverVersion })
+    return makeReport({
+      plan,
+      scripts,
+      stats,
+      startedAtMs,
+      elapsedMs,
+      connectElapsedMs,
+      serverVersion,
+    })
   } finally {
     signal?.removeEventListener('abort', stop)
     await Promise.all(groups.map((group) => group.close()))

@@ -41,6 +41,8 @@ export interface RunPlan {
   readonly maxTries: number
   readonly reportPerCommand: boolean
   readonly verboseErrors: boolean
+  /** How long a client whose connection is lost tries to connect again; absent: it is aborted at once. */
+  readonly reconnectMs?: number
   /** Slower transactions are counted; with a rate, those that begin too late are skipped. */
   readonly latencyLimitMs?: number
   /** Failures are reported by kind. */

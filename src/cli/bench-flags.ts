@@ -156,6 +156,12 @@ export const runFlags = {
     min: 0,
     helpValue: 'NUM',
   }),
+  reconnect: Flags.integer({
+    description:
+      'a client whose connection is lost tries to connect again so long instead of being aborted; its transaction counts as failed',
+    min: 1,
+    helpValue: 'SECONDS',
+  }),
   'verbose-errors': Flags.boolean({ description: 'tell every failed try' }),
   seed: Flags.string({
     aliases: ['random-seed'],
@@ -172,6 +178,10 @@ export const runFlags = {
     description: 'write the run and its thresholds there as JUnit XML',
     helpValue: 'FILE',
   }),
+  html: Flags.string({
+    description: 'write the run there as one page with charts',
+    helpValue: 'FILE',
+  }),
   strategy: Flags.string({
     description: 'pick the host of each transaction so, instead of once a connection',
     options: ['random', 'round_robin', 'best_response_time', 'server_affinity'],
@@ -179,7 +189,7 @@ export const runFlags = {
   sweep: Flags.string({
     description: 'run once for each of these numbers of clients, one after the other',
     helpValue: 'NUM,...',
-    exclusive: ['client', 'json-file', 'junit'],
+    exclusive: ['client', 'json-file', 'junit', 'html'],
   }),
   'json-file': Flags.string({ description: 'also write the JSON report there', helpValue: 'FILE' }),
   'show-script': Flags.string({

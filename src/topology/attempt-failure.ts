@@ -15,6 +15,8 @@ export interface AttemptFailure {
   readonly block: string
   readonly next: 'address' | 'host' | 'stop'
   readonly code: ConnectErrorCode
+  /** As the server said it; absent where none answered. */
+  readonly sqlstate?: string
   readonly cause?: unknown
   readonly hint?: string
 }
@@ -172,6 +174,7 @@ export function attemptFailure(place: Place, error: unknown): AttemptFailure {
     next: facts.sqlstate === '57P03' ? 'host' : 'stop',
     code,
     cause: error,
+    ...(facts.sqlstate === undefined ? {} : { sqlstate: facts.sqlstate }),
     ...(hint === undefined ? {} : { hint }),
   }
 }

@@ -41,8 +41,8 @@ export interface WalkTools<T> {
   /** Asked only when target_session_attrs is not "any". */
   sessionState(connection: T): Promise<SessionState>
   close(connection: T): void
-  /** Told of each failed attempt, also when a later one succeeds. */
-  onFailure?(candidate: Candidate | undefined, block: string): void
+  /** Told of each failed attempt, also when a later one succeeds; `sqlstate` is 08001 where no server answered. */
+  onFailure?(candidate: Candidate | undefined, block: string, sqlstate: string): void
 }
 
 const isAddress = (name: string): boolean =>
@@ -189,7 +189,7 @@ class Walk<T> {
 
   #note(failure: AttemptFailure, candidate: Candidate | undefined): void {
     this.#failures.push(failure)
-    this.#tools.onFailure?.(candidate, failure.block)
+    this.#tools.onFailure?.(candidate, failure.block, failure.sqlstate ?? '08001')
   }
 
   #error() {

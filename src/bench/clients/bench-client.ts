@@ -13,9 +13,10 @@ import { sleepAmount } from '../script/sleep-amount.js'
 import { isTrue, type Value } from '../script/value.js'
 import { fillSql, Variables } from '../script/variables.js'
 import { type BenchConnection, errorText, type Outcome } from './bench-connection.js'
-import { ClientAborted, type Ending, retriable } from './client-ending.js'
+import { ClientAborted, type Ending, isServerGone, retriable } from './client-ending.js'
 import type { ClientGroup } from './client-group.js'
 import type { ConnectionSource } from './connection-source.js'
+import { openConnection } from './reconnect.js'
 import { addSample } from './stats.js'
 
 export class BenchClient {
@@ -31,6 +32,8 @@ export class BenchClient {
   #isPipelining = false
   #done = 0
   #hasWaited = false
+  /** Of the error with which the last try ended. */
+  #sqlstate: string | undefined
 
   constructor(id: number, group: ClientGroup, seed: bigint) {
     this.id = id
@@ -69,13 +72,19 @@ export class BenchClient {
     this.#hasWaited = false
     const scheduledMs = await this.#turn()
     if (scheduledMs === undefined) return true
-    if (!(await this.#ensureConnection())) return false
+    const connected = await this.#ensureConnection()
+    if (connected === 'over') return true
+    if (connected === 'failed') {
+      group.log(`client ${this.id} aborted while establishing connection`)
+      return this.#abort()
+    }
     const begunMs = group.clock.monotonicMs()
     // a timer may fire a fraction of a millisecond early, which is no lag
     const fromMs = group.plan.ratePerSec === undefined ? begunMs : Math.min(scheduledMs, begunMs)
     const { ending, tries } = await this.#tries(fromMs)
     if (ending === 'interrupted') return true
     if (ending === 'aborted') return this.#abort()
+    const isLost = ending === 'lost'
     const connection = this.#open
     const latencyUs = (group.clock.monotonicMs() - fromMs) * 1000
     group.noteTransaction(connection, {
@@ -86,7 +95,12 @@ export class BenchClient {
       tries,
       latencyUs,
       lagUs: (begunMs - fromMs) * 1000,
+      ...(this.#sqlstate === undefined ? {} : { sqlstate: this.#sqlstate }),
     })
+    if (isLost) {
+      this.close()
+      return true
+    }
     if (connection.isInTransaction) {
       group.log(
         `client ${this.id} aborted: end of script reached without completing the last transaction`,
@@ -118,7 +132,8 @@ export class BenchClient {
     for (let tries = 1; ; tries++) {
       const ending = await this.#once()
       if (ending !== 'serialization' && ending !== 'deadlock') return { ending, tries }
-      if (!(await this.#rollback())) return { ending: 'aborted', tries }
+      if (!(await this.#rollback()))
+        return { ending: this.#group.plan.reconnectMs === undefined ? 'aborted' : 'lost', tries }
       if (this.#group.isOver) return { ending: 'interrupted', tries }
       const command = this.#group.commandStats(this.#scriptIndex, this.#commandIndex)
       if ((plan.maxTries !== 0 && tries >= plan.maxTries) || this.#group.isLate(fromMs)) {
@@ -140,17 +155,13 @@ export class BenchClient {
     this.#group.log(`client ${this.id} ${what} (try ${tries}${limit})`, 'info')
   }
 
-  async #ensureConnection(): Promise<boolean> {
-    if (this.#connection !== undefined) return true
+  async #ensureConnection(): Promise<'open' | 'over' | 'failed'> {
+    if (this.#connection !== undefined) return 'open'
     this.#hasWaited = true
-    try {
-      this.#connection = await this.#source.next()
-      return true
-    } catch (error) {
-      this.#group.log(toEngineError(error).message)
-      this.#group.log(`client ${this.id} aborted while establishing connection`)
-      return this.#abort()
-    }
+    const opened = await openConnection(this.#source, this.#group)
+    if (typeof opened === 'string') return opened
+    this.#connection = opened
+    return 'open'
   }
 
   /** Runs the script once from its start. */
@@ -158,6 +169,7 @@ export class BenchClient {
     const commands = this.#group.scripts[this.#scriptIndex]!.commands
     this.#conditions.reset()
     this.#isPipelining = false
+    this.#sqlstate = undefined
     try {
       for (let i = 0; i < commands.length; i++) {
         this.#commandIndex = i
@@ -170,9 +182,17 @@ export class BenchClient {
       throw new ClientAborted(`client ${this.id} aborted: end of script reached with pipeline open`)
     } catch (error) {
       if (!(error instanceof ClientAborted)) throw error
-      this.#group.log(error.message)
-      return 'aborted'
+      return this.#aborted(error)
     }
+  }
+
+  #aborted({ message, sqlstate }: ClientAborted): 'lost' | 'aborted' {
+    const { plan, log } = this.#group
+    this.#sqlstate = sqlstate
+    const isLost = plan.reconnectMs !== undefined && isServerGone(sqlstate)
+    if (!isLost) log(message)
+    else if (plan.verboseErrors) log(message, 'info')
+    return isLost ? 'lost' : 'aborted'
   }
 
   async #timed(command: Command): Promise<Ending | undefined> {
@@ -224,9 +244,10 @@ export class BenchClient {
     }
   }
 
-  #failed(command: string, message: string): ClientAborted {
+  #failed(command: string, message: string, sqlstate?: string): ClientAborted {
     return new ClientAborted(
       `client ${this.id} aborted in command ${this.#commandIndex} (${command}) of script ${this.#scriptIndex}; ${message}`,
+      sqlstate,
     )
   }
 
@@ -317,10 +338,13 @@ export class BenchClient {
   #judge(outcome: Outcome, command?: SqlCommand): Ending | undefined {
     if (outcome.lost !== undefined) throw this.#lost(outcome)
     if (outcome.error !== undefined) {
-      const ending = retriable[outcome.error['C'] ?? '']
+      const sqlstate = outcome.error['C'] ?? ''
+      this.#sqlstate = sqlstate
+      const ending = retriable[sqlstate]
       if (ending !== undefined) return ending
       throw new ClientAborted(
         `client ${this.id} script ${this.#scriptIndex} aborted in command ${this.#commandIndex} query ${outcome.queryIndex}: ${errorText(outcome.error)}`,
+        sqlstate,
       )
     }
     if (command?.results === undefined) return undefined
@@ -333,9 +357,11 @@ export class BenchClient {
 
   /** The last words of the server, if it had any, then pgbench's line. */
   #lost(outcome: Outcome): ClientAborted {
+    const { reconnectMs, verboseErrors } = this.#group.plan
     const words = outcome.error === undefined ? outcome.lost?.message : errorText(outcome.error)
-    if (words) this.#group.log(words)
-    return this.#failed('SQL', 'perhaps the backend died while processing')
+    if (words && (reconnectMs === undefined || verboseErrors)) this.#group.log(words)
+    const sqlstate = outcome.error?.['C'] ?? outcome.lost?.sqlstate
+    return this.#failed('SQL', 'perhaps the backend died while processing', sqlstate)
   }
 
   async #pipeline(
@@ -381,7 +407,7 @@ export class BenchClient {
   }
 
   #abort(): false {
-    this.#group.noteAbort(this.#connection)
+    this.#group.noteAbort(this.#connection, this.#sqlstate)
     return false
   }
 

@@ -69,7 +69,7 @@ export function makeConnector(
   conninfo: Conninfo,
   clock: Clock,
   random: Prng,
-  onFailure: (hostIndex: number | undefined, block: string) => void,
+  onFailure: (hostIndex: number | undefined, sqlstate: string) => void,
 ): Connector {
   const timeoutMs = conninfo.connectTimeoutMs
   const tlsFor = serverTls(conninfo.tls)
@@ -92,8 +92,8 @@ export function makeConnector(
     clock,
     sessionState,
     close: (server: ServerConnection) => server.destroy(),
-    onFailure: (candidate: Candidate | undefined, block: string) =>
-      onFailure(candidate?.hostIndex, block),
+    onFailure: (candidate: Candidate | undefined, _block: string, sqlstate: string) =>
+      onFailure(candidate?.hostIndex, sqlstate),
   }
   return {
     open: async () => {

@@ -18,6 +18,7 @@ import {
   PickedConnections,
   type Picking,
 } from './connection-source.js'
+import { SilenceBook } from './silences.js'
 import {
   addSample,
   type CommandStats,
@@ -54,7 +55,11 @@ export interface GroupTools {
   say(line: string): void
 }
 
-type Transaction = LoggedTransaction & { readonly ending: 'done' | 'serialization' | 'deadlock' }
+type Transaction = LoggedTransaction & {
+  readonly ending: 'done' | 'serialization' | 'deadlock' | 'lost'
+  /** Of the error with which it failed. */
+  readonly sqlstate?: string
+}
 
 export class ClientGroup {
   readonly plan: RunPlan
@@ -77,10 +82,14 @@ export class ClientGroup {
   readonly #stop = new AbortController()
   readonly #transactionLog: TransactionLog | undefined
   #nextStartUs = 0
+  /** One a node, from the start of the run. */
+  #books: SilenceBook[] = []
+  readonly #dayMs: () => number
 
   constructor(plan: RunPlan, seeds: GroupSeeds, tools: GroupTools) {
     this.plan = plan
     this.clock = tools.clock
+    this.#dayMs = epochMs(tools.clock)
     this.log = tools.log
     this.say = tools.say
     this.scripts = plan.scripts.map(({ name, text, weight }) => parseScript(name, text, weight))
@@ -95,8 +104,11 @@ export class ClientGroup {
     this.stats = groupStats(counts, nodes.length, this.clock.monotonicMs())
     const random = Prng.ofSeed(seeds.hosts)
     this.#makeConnector = (own, nodeOf) =>
-      makeConnector(own, this.clock, random, (index) => {
-        if (index !== undefined) this.stats.nodes[nodeOf(index)]!.connectFailures++
+      makeConnector(own, this.clock, random, (index, sqlstate) => {
+        if (index === undefined) return
+        const node = nodeOf(index)
+        this.stats.nodes[node]!.connectFailures++
+        this.#books[node]?.fault(sqlstate, this.#dayMs())
       })
     this.#connector = this.#makeConnector(plan.conninfo, (index) => indexOf[index] as number)
     if (plan.strategy !== undefined) {
@@ -120,7 +132,7 @@ export class ClientGroup {
         hasRate: plan.ratePerSec !== undefined,
         hasRetries: plan.maxTries !== 1,
         isDetailed: plan.failuresDetailed,
-        nowMs: epochMs(this.clock),
+        nowMs: this.#dayMs,
       })
   }
 
@@ -128,16 +140,19 @@ export class ClientGroup {
   begin(): { cancel(): void } | undefined {
     const startMs = this.clock.monotonicMs()
     this.#nextStartUs = startMs * 1000
-    for (const node of this.stats.nodes) {
-      node.startMs = startMs
-      node.lastDoneMs = startMs
-    }
+    for (const node of this.stats.nodes) node.startMs = startMs
+    this.#books = this.stats.nodes.map(() => new SilenceBook(this.#dayMs()))
     const { durationMs } = this.plan
     return durationMs === undefined ? undefined : this.clock.after(durationMs, () => this.stop())
   }
 
   /** Everything was noted. */
   end(): void {
+    for (const [i, book] of this.#books.entries()) {
+      book.end()
+      this.stats.nodes[i]!.silences = book.silences
+      this.stats.nodes[i]!.faults = book.faults
+    }
     this.#transactionLog?.close()
   }
 
@@ -238,10 +253,11 @@ export class ClientGroup {
     const { latencyLimitMs } = this.plan
     if (latencyLimitMs !== undefined && transaction.latencyUs > latencyLimitMs * 1000)
       this.stats.late++
-    const node = this.stats.nodes[connection.nodeIndex]!
-    if (transaction.ending === 'done')
+    if (transaction.ending === 'done') {
+      const node = this.stats.nodes[connection.nodeIndex]!
       noteDone(node, transaction.latencyUs, this.clock.monotonicMs())
-    else noteError(node, this.clock.monotonicMs())
+      this.#books[connection.nodeIndex]?.good(this.#dayMs())
+    } else this.#noteFailure(connection, transaction.sqlstate)
     if (this.plan.ratePerSec !== undefined) this.stats.lag.record(transaction.lagUs)
   }
 
@@ -252,6 +268,7 @@ export class ClientGroup {
     }
     if (ending === 'serialization') stats.serializationFailures++
     else if (ending === 'deadlock') stats.deadlockFailures++
+    else if (ending === 'lost') stats.connectionFailures++
     else {
       stats.done++
       addSample(stats.latencyUs, latencyUs)
@@ -259,9 +276,14 @@ export class ClientGroup {
     }
   }
 
-  noteAbort(connection: BenchConnection | undefined): void {
-    if (connection !== undefined)
-      noteError(this.stats.nodes[connection.nodeIndex]!, this.clock.monotonicMs())
+  /** A client was aborted; `sqlstate` of what the server said, if it is to blame. */
+  noteAbort(connection: BenchConnection | undefined, sqlstate: string | undefined): void {
+    if (connection !== undefined) this.#noteFailure(connection, sqlstate)
+  }
+
+  #noteFailure(connection: BenchConnection, sqlstate: string | undefined): void {
+    noteError(this.stats.nodes[connection.nodeIndex]!, this.clock.monotonicMs())
+    if (sqlstate !== undefined) this.#books[connection.nodeIndex]?.fault(sqlstate, this.#dayMs())
   }
 }
 

@@ -1,5 +1,12 @@
 /** What a run counts, per script, per command and per node; kept per group of clients and merged at the end. Source followed: StatsData in pgbench.c. */
+import {
+  countLatency,
+  type LatencyBuckets,
+  latencyBuckets,
+  mergeBuckets,
+} from './latency-buckets.js'
 import { LatencyHistogram } from './latency-histogram.js'
+import { commonSilences, type Faults, type Silence } from './silences.js'
 
 /** Count, sum, squares, least and most of something in microseconds. */
 export interface SimpleStats {
@@ -17,6 +24,8 @@ export interface TransactionStats {
   retried: number
   serializationFailures: number
   deadlockFailures: number
+  /** Lost with their connection; only where clients connect again. */
+  connectionFailures: number
   readonly latencyUs: SimpleStats
   readonly lagUs: SimpleStats
 }
@@ -33,6 +42,7 @@ export interface SecondStats {
   errors: number
   latencySumUs: number
   latencyMaxUs: number
+  readonly latency: LatencyBuckets
 }
 
 export interface NodeStats {
@@ -43,10 +53,11 @@ export interface NodeStats {
   errors: number
   readonly latency: LatencyHistogram
   readonly connectTime: LatencyHistogram
-  /** The longest time without a finished transaction. */
-  longestGapMs: number
-  lastDoneMs: number
   startMs: number
+  /** When nothing was finished, in times of day; undefined before a thread has told. */
+  silences: readonly Silence[] | undefined
+  /** Refused connections, lost ones, failed and aborted transactions. */
+  faults: readonly Faults[]
   /** By second since the start; a hole is a second in which nothing ended. */
   readonly seconds: (SecondStats | undefined)[]
 }
@@ -72,12 +83,13 @@ export const transactionStats = (): TransactionStats => ({
   retried: 0,
   serializationFailures: 0,
   deadlockFailures: 0,
+  connectionFailures: 0,
   latencyUs: simple(),
   lagUs: simple(),
 })
 
 export const failuresOf = (stats: TransactionStats): number =>
-  stats.serializationFailures + stats.deadlockFailures
+  stats.serializationFailures + stats.deadlockFailures + stats.connectionFailures
 
 const nodeStats = (startMs: number): NodeStats => ({
   connections: 0,
@@ -86,9 +98,9 @@ const nodeStats = (startMs: number): NodeStats => ({
   errors: 0,
   latency: new LatencyHistogram(),
   connectTime: new LatencyHistogram(),
-  longestGapMs: 0,
-  lastDoneMs: startMs,
   startMs,
+  silences: undefined,
+  faults: [],
   seconds: [],
 })
 
@@ -133,11 +145,18 @@ function mergeTransactions(into: TransactionStats, from: TransactionStats): void
   into.retried += from.retried
   into.serializationFailures += from.serializationFailures
   into.deadlockFailures += from.deadlockFailures
+  into.connectionFailures += from.connectionFailures
   mergeSimple(into.latencyUs, from.latencyUs)
   mergeSimple(into.lagUs, from.lagUs)
 }
 
-const second = (): SecondStats => ({ done: 0, errors: 0, latencySumUs: 0, latencyMaxUs: 0 })
+const second = (): SecondStats => ({
+  done: 0,
+  errors: 0,
+  latencySumUs: 0,
+  latencyMaxUs: 0,
+  latency: latencyBuckets(),
+})
 
 /** Threads start within milliseconds of each other, so their seconds are one. */
 function mergeSeconds(into: NodeStats['seconds'], from: NodeStats['seconds']): void {
@@ -149,6 +168,7 @@ function mergeSeconds(into: NodeStats['seconds'], from: NodeStats['seconds']): v
     sum.errors += one.errors
     sum.latencySumUs += one.latencySumUs
     sum.latencyMaxUs = Math.max(sum.latencyMaxUs, one.latencyMaxUs)
+    mergeBuckets(sum.latency, one.latency)
   }
 }
 
@@ -178,7 +198,11 @@ export function mergeGroup(into: GroupStats, from: GroupStats): void {
     target.errors += node.errors
     target.latency.merge(node.latency)
     target.connectTime.merge(node.connectTime)
-    target.longestGapMs = Math.max(target.longestGapMs, node.longestGapMs)
+    target.silences =
+      target.silences === undefined
+        ? node.silences
+        : commonSilences(target.silences, node.silences ?? [])
+    target.faults = [...target.faults, ...node.faults]
     mergeSeconds(target.seconds, node.seconds)
   }
   into.lag.merge(from.lag)
@@ -195,9 +219,7 @@ export function noteDone(node: NodeStats, latencyUs: number, nowMs: number): voi
   now.done++
   now.latencySumUs += latencyUs
   if (latencyUs > now.latencyMaxUs) now.latencyMaxUs = latencyUs
-  const gapMs = nowMs - node.lastDoneMs
-  if (gapMs > node.longestGapMs) node.longestGapMs = gapMs
-  node.lastDoneMs = nowMs
+  countLatency(now.latency, latencyUs)
 }
 
 /** Notes a failed transaction of a node, or a client that was aborted, at `nowMs`. */

@@ -14,7 +14,7 @@ export interface LoggedTransaction {
   /** Of this client, from 1; skipped ones count. */
   readonly number: number
   readonly script: number
-  readonly ending: 'done' | 'skipped' | 'serialization' | 'deadlock'
+  readonly ending: 'done' | 'skipped' | 'serialization' | 'deadlock' | 'lost'
   readonly latencyUs: number
   readonly lagUs: number
   readonly tries: number
@@ -115,7 +115,7 @@ export class TransactionLog {
   #lineOf(transaction: LoggedTransaction, nowMs: number): string {
     const { hasRate, hasRetries, isDetailed } = this.#tools
     const { client, number, script, ending, latencyUs, lagUs, tries } = transaction
-    const failure = isDetailed ? ending : 'failed'
+    const failure = isDetailed && ending !== 'lost' ? ending : 'failed'
     const result =
       ending === 'done' ? latencyUs.toFixed(0) : ending === 'skipped' ? ending : failure
     const seconds = Math.floor(nowMs / 1000)
@@ -147,6 +147,8 @@ export class TransactionLog {
       interval.retried++
       interval.retries += tries - 1
     }
+    // pgbench has no column for transactions that were lost with their connection
+    if (ending === 'lost') return
     if (ending !== 'done') {
       interval[ending]++
       return

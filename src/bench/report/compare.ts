@@ -1,8 +1,9 @@
 /** Two saved runs side by side: what changed, by how much, and whether chance alone could have done it. */
 import { readFileSync } from 'node:fs'
 import { engineError } from '../../errors/engine-error.js'
-import type { BenchReport, SecondsReport } from '../bench-report.js'
+import type { BenchReport } from '../bench-report.js'
 import { rankTest } from './rank-test.js'
+import type { SecondsReport } from './seconds-report.js'
 
 /** Below it a difference is not taken for chance. */
 export const SIGNIFICANT = 0.01

@@ -1,5 +1,6 @@
 /** The text report: the lines of pgbench 15 in its order and form, then percentiles, then one row per node. Source followed: printResults in pgbench.c. */
-import type { BenchReport, NodeReport, ScriptReport, Spread } from '../bench-report.js'
+import type { BenchReport, ScriptReport, Spread } from '../bench-report.js'
+import type { NodeReport } from './node-report.js'
 
 export interface ReportStyle {
   /** -P or -R: latencies were measured one by one, and pgbench then shows average and stddev. */

@@ -1,6 +1,7 @@
 /** `--threshold 'p99<5ms'`: conditions that must hold for the run to pass, over all nodes or for one as `node(NAME).p99`. */
 import { engineError } from '../../errors/engine-error.js'
-import type { BenchReport, NodeReport } from '../bench-report.js'
+import type { BenchReport } from '../bench-report.js'
+import type { NodeReport } from './node-report.js'
 
 export interface Threshold {
   /** As written. */

@@ -2,9 +2,10 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import type { BenchReport, SecondsReport } from '../../../src/bench/bench-report.js'
+import type { BenchReport } from '../../../src/bench/bench-report.js'
 import { compareReports, comparisonLines, readReport } from '../../../src/bench/report/compare.js'
 import { rankTest } from '../../../src/bench/report/rank-test.js'
+import type { SecondsReport } from '../../../src/bench/report/seconds-report.js'
 import { makeRandom } from '../../support/random.js'
 
 describe('rank test', () => {
@@ -33,6 +34,8 @@ describe('rank test', () => {
 const seconds = (tps: number[], avg: number[]): SecondsReport => ({
   tps,
   avg_ms: avg,
+  p50_ms: avg,
+  p99_ms: avg,
   max_ms: avg,
   errors: tps.map(() => 0),
 })
