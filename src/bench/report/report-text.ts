@@ -149,6 +149,11 @@ export function pgbenchLines(report: BenchReport, style: ReportStyle): string[] 
   return [
     ...head,
     ...outcomeLines(report, report, total, ''),
+    ...(report.connection_failures === null
+      ? []
+      : [
+          `number of connection failures: ${report.connection_failures} (${pct(report.connection_failures, total)}%)`,
+        ]),
     ...limitLines(report, total),
     ...latencyLines(report, style),
     ...lagLines(report),
@@ -208,6 +213,22 @@ const sweepColumns: Columns<BenchReport> = [
 export const sweepLines = (reports: readonly BenchReport[]): string[] =>
   table(sweepColumns, reports)
 
+/** Most of a node that are printed; the JSON report has more. */
+const MOST_GAPS = 5
+
+const gapLines = (nodes: readonly NodeReport[]): string[] => {
+  const lines = nodes.flatMap(({ node, gaps }) => {
+    const shown = gaps.slice(0, MOST_GAPS).map((gap) => {
+      const errors = Object.entries(gap.errors).map(([sqlstate, count]) => `${sqlstate} x ${count}`)
+      const from = gap.last_good_at ?? 'the start'
+      return `gap of ${node}: ${gap.length_ms} ms, last good ${from}, first good ${gap.first_good_at ?? 'none'}, errors between: ${errors.join(', ') || 'none'}`
+    })
+    const more = gaps.length - shown.length
+    return more > 0 ? [...shown, `gap of ${node}: and ${more} shorter ones`] : shown
+  })
+  return lines.length === 0 ? [] : ['', ...lines]
+}
+
 /** What pgbench does not print: percentiles and nodes. */
 export function ownLines(report: BenchReport): string[] {
   if (report.processed === 0 && report.nodes.length < 2) return []
@@ -220,6 +241,7 @@ export function ownLines(report: BenchReport): string[] {
       ? []
       : [`strategy: ${report.strategy}, a pick at the start of each transaction`, '']),
     ...table(nodeColumns, report.nodes),
+    ...gapLines(report.nodes),
   ]
   const chi = report.chi_square
   if (chi !== null) {
