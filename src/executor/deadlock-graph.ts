@@ -50,21 +50,37 @@ interface Edge<P> {
 }
 
 /**
- * The youngest known transaction of a cycle that no single server sees; undefined when there is none. Cycles within one
- * shard are left to PostgreSQL, which finds them itself.
+ * The known transactions that must end so that no cycle is left that no single server sees: of each its youngest, as if
+ * the ones before had ended already. Cycles within one shard are left to PostgreSQL, which finds them itself.
  */
-export function youngestOfDeadlock<P extends Party>(
+export function victimsOfDeadlocks<P extends Party>(
   parties: readonly P[],
   shards: readonly ShardWaits[],
   pools: readonly PoolWait<P>[] = [],
-): P | undefined {
+): P[] {
   const edges = lockEdges(parties, shards)
   for (const { party, shard, holders } of pools) {
     const known = edges.get(party) ?? []
     // a pool is left by a door of its own: a cycle through it is no server's to see
     edges.set(party, [...known, ...holders.map((to) => ({ to, shard: -1 - shard }))])
   }
-  const stuck = stuckNodes(edges, new Set(pools.map(({ party }) => party)))
+  const inPools = new Set(pools.map(({ party }) => party))
+  const victims: P[] = []
+  for (;;) {
+    const victim = youngestOfCycle(parties, edges, inPools)
+    if (!victim) return victims
+    victims.push(victim)
+    // who has ended waits for nobody
+    edges.delete(victim)
+  }
+}
+
+function youngestOfCycle<P extends Party>(
+  parties: readonly P[],
+  edges: ReadonlyMap<P | string, readonly Edge<P>[]>,
+  inPools: ReadonlySet<P>,
+): P | undefined {
+  const stuck = stuckNodes(edges, inPools)
   let youngest: P | undefined
   for (const party of parties) {
     if (!stuck.has(party) || !isInCycle(party, edges)) continue

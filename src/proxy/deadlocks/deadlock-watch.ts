@@ -1,7 +1,7 @@
 /**
  * Deadlocks that no single server can see (hard-parts §3.3): while transactions on several shards wait longer than
  * `cross_shard_deadlock_ms`, the shards are asked who blocks whom, and the other processes which of these are one. A cycle
- * that is there twice ends by its youngest transaction, in the process that has it.
+ * that is there twice ends by its youngest transaction, in the process that has it; all that are seen, at once.
  */
 import { randomBytes } from 'node:crypto'
 import type { Clock, Timer } from '../../base/clock.js'
@@ -10,7 +10,7 @@ import { toEngineError } from '../../errors/engine-error.js'
 import {
   type DeadlockParty,
   type ShardWaits,
-  youngestOfDeadlock,
+  victimsOfDeadlocks,
 } from '../../executor/deadlock-graph.js'
 import type { OpenServer } from '../../pool/definition.js'
 import type { UserPools } from '../../pool/user-pools.js'
@@ -117,10 +117,14 @@ export class DeadlockWatch {
     try {
       const now = await this.#see(database, connections)
       this.#endOverProcesses(database, now)
-      if (!ownVictim(now)) return
+      const victims = ownVictims(now)
+      if (victims.length === 0) return
       // what each shard said, it said at another moment: only a cycle that stays is one
-      const again = await this.#see(database, connections)
-      this.#end(database, ownVictim(now), ownVictim(again))
+      const again = ownVictims(await this.#see(database, connections))
+      for (const victim of victims) {
+        const same = again.find(({ own }) => own === victim.own)
+        this.#end(database, victim, same)
+      }
     } finally {
       connections.close()
     }
@@ -142,13 +146,14 @@ export class DeadlockWatch {
       const isSame = one?.order === party.order && one.since === party.since
       return isSame && (one.seenAt === undefined || one.seenAt > at)
     })
-    const victim = youngestOfDeadlock(parties, before.shards, poolWaitsOf(parties))
-    this.#end(database, victim, victim && still.get(victim.name))
+    for (const victim of victimsOfDeadlocks(parties, before.shards, poolWaitsOf(parties))) {
+      this.#end(database, victim, still.get(victim.name))
+    }
   }
 
   /** Ends the victim of two looks when it is ours and waits as it did. */
-  #end(database: string, first: WaitingParty | undefined, again: WaitingParty | undefined): void {
-    const own = first?.own
+  #end(database: string, first: WaitingParty, again: WaitingParty | undefined): void {
+    const { own } = first
     if (!own || again?.own !== own || own.waitsSinceMs !== first.since) return
     if (own.order !== first.order) return
     this.victims++
@@ -210,10 +215,10 @@ export class DeadlockWatch {
   }
 }
 
-/** The youngest of a cycle within this process. */
-function ownVictim({ parties, shards }: Sighting): WaitingParty | undefined {
+/** The youngest of each cycle within this process. */
+function ownVictims({ parties, shards }: Sighting): WaitingParty[] {
   const own = parties.filter((party) => party.own !== undefined)
-  return youngestOfDeadlock(own, shards, poolWaitsOf(own))
+  return victimsOfDeadlocks(own, shards, poolWaitsOf(own))
 }
 
 /** The pool in whose line it stands, when all its servers are lent to clients that we know. */
