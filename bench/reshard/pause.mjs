@@ -54,7 +54,7 @@ async function startServe(files) {
 
 /** One statement every 10 ms each; what a switch asks to run again (40001) is run again. */
 function startWriters(port) {
-  const state = { isOver: false, failed: 0 }
+  const state = { isOver: false, failed: 0, longestMs: 0 }
   const write = async (writer) => {
     const client = new pg.Client({
       host: '127.0.0.1',
@@ -66,6 +66,7 @@ function startWriters(port) {
     client.on('error', () => undefined)
     await client.connect()
     for (let i = 0; !state.isOver; i++) {
+      const startedMs = performance.now()
       try {
         await client.query('INSERT INTO acct (tenant, id) VALUES ($1, $2)', [
           writer,
@@ -75,6 +76,7 @@ function startWriters(port) {
         if (error.code !== '40001') state.failed++
         else i--
       }
+      state.longestMs = Math.max(state.longestMs, performance.now() - startedMs)
       await clock.sleep(10)
     }
     await client.end()
@@ -84,7 +86,7 @@ function startWriters(port) {
     stop: async () => {
       state.isOver = true
       await Promise.all(loops)
-      return state.failed
+      return state
     },
   }
 }
@@ -122,7 +124,7 @@ const reshard = (files, port) =>
   })
 
 export async function pause() {
-  const pauses = []
+  const [pauses, longest] = [[], []]
   const steps = new Map()
   let failed = 0
   for (let number = 0; number < Number(flags.cutovers); number++) {
@@ -132,7 +134,9 @@ export async function pause() {
     const { serve, port } = await startServe(files)
     const writers = startWriters(port)
     const report = await reshard(files, port)
-    failed += await writers.stop()
+    const { failed: ofThese, longestMs } = await writers.stop()
+    failed += ofThese
+    longest.push(Math.round(longestMs))
     serve.kill('SIGTERM')
     await new Promise((resolve) => serve.on('exit', resolve))
     pauses.push(report.cutover.writePauseMs)
@@ -143,6 +147,9 @@ export async function pause() {
   }
   console.log(
     `write pause of ${pauses.length} cutovers under ${flags.writers} writers: p50 ${median(pauses)} ms (target 100), max ${Math.max(...pauses)} ms (target 1000), ${failed} errors; all: ${pauses.join(', ')}`,
+  )
+  console.log(
+    `  longest statement of a client in each: p50 ${median(longest)} ms, max ${Math.max(...longest)} ms; all: ${longest.join(', ')}`,
   )
   for (const [step, times] of steps) console.log(`  ${step}: ${median(times)} ms`)
 }

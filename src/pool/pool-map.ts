@@ -35,6 +35,8 @@ export class Pools implements PoolMap {
   readonly #rooms = new Map<string, Room>()
   /** Hosts, by key, that have been cut off. */
   #stale: ReadonlySet<string> = new Set()
+  /** Of definitions that are not in force yet. */
+  readonly #ahead: ServerPool[] = []
   #nextId = 1
   #timer: Timer | undefined
   #isOnline = true
@@ -82,6 +84,34 @@ export class Pools implements PoolMap {
       for (const pool of pools.shards.flat()) pool.pool.goOffline()
     }
     this.#watch()
+  }
+
+  /**
+   * Opens servers for definitions that will be applied soon, as many on each host as their users have now on a host of before:
+   * `apply` takes them over. What it does not take is given back by `closeAhead`.
+   */
+  openAhead(definitions: readonly PoolDefinition[]): void {
+    for (const definition of definitions) {
+      const known = this.#users.get(userKeyOf(definition.user, definition.database))
+      const totals = known?.shards.flat().map(({ pool }) => pool.snapshot().total) ?? []
+      const size = Math.max(0, ...totals)
+      if (size === 0) continue
+      this.#ahead.push(...this.#build(withMinimum(definition, size)).flat())
+    }
+    this.tendAhead()
+  }
+
+  /** Tries again what could not be opened. */
+  tendAhead(): void {
+    for (const { pool } of this.#ahead) pool.maintain()
+  }
+
+  get isAheadOpen(): boolean {
+    return this.#ahead.every(({ pool }) => pool.snapshot().total >= pool.limits.minSize)
+  }
+
+  closeAhead(): void {
+    for (const { pool } of this.#ahead.splice(0)) pool.goOffline()
   }
 
   /** Starts the beat and opens each pool's minimum. */
@@ -167,7 +197,11 @@ export class Pools implements PoolMap {
   }
 
   #exchange(user: UserPools, definition: PoolDefinition): void {
-    const older = new Map(user.shards.flat().map((pool) => [pool.identity, pool]))
+    const key = userKeyOf(definition.user, definition.database)
+    const ahead = this.#ahead.filter(
+      (pool) => userKeyOf(pool.definition.user, pool.definition.database) === key,
+    )
+    const older = new Map([...ahead, ...user.shards.flat()].map((pool) => [pool.identity, pool]))
     const { database, layout } = user.definition
     if (definition.layout !== layout) {
       const error = engineError('POOL_LAYOUT_CHANGED', { database })
@@ -249,6 +283,17 @@ export class Pools implements PoolMap {
     return this.#pausedDatabases.has('*') || this.#pausedDatabases.has(database)
   }
 }
+
+const withMinimum = (definition: PoolDefinition, size: number): PoolDefinition => ({
+  ...definition,
+  shards: definition.shards.map(({ hosts }) => ({
+    hosts: hosts.map((host) => {
+      const { minSize, maxSize } = host.limits
+      const limits = { ...host.limits, minSize: Math.max(minSize, Math.min(size, maxSize)) }
+      return { ...host, limits }
+    }),
+  })),
+})
 
 /** Never the only primary, and never the last host that is not banned. */
 function mayBanAmong(pools: readonly ServerPool[], pool: ServerPool): boolean {

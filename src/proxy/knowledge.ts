@@ -23,7 +23,7 @@ import type { ShardingConfig } from '../sharding/sharded-table.js'
 import { withPrimary } from './ask-primary.js'
 import { firstThatAnswers } from './first-that-answers.js'
 import type { ShardsCompared } from './home-numbers.js'
-import { fingerprintSql, SchemaWatch } from './schema-watch.js'
+import { fingerprintBesidesSequences, fingerprintSql, SchemaWatch } from './schema-watch.js'
 
 /** Rows of a statement, as text. */
 export type AskShard = (sql: string) => Promise<readonly (readonly (string | null)[])[]>
@@ -44,6 +44,14 @@ export interface KnowledgeSources {
 
 const RETRY_MS = 5000
 const PREPARE_MS = 5000
+
+/** A reading of shards that will be in force soon. */
+export interface ReadingAhead {
+  readonly reading: Reading
+  /** Nothing that it goes by has changed since. */
+  isCurrent(): Promise<boolean>
+  close(): void
+}
 
 /** Made by `prepare`, put in force by `install`. */
 export interface Reading {
@@ -177,6 +185,27 @@ export class DatabaseKnowledge {
     })
   }
 
+  /** The same, with its connection kept to ask whether it still holds. */
+  async readAhead(
+    sharding: ShardingConfig,
+    ofShard0: readonly ServerTarget[],
+  ): Promise<ReadingAhead> {
+    return firstThatAnswers(this.name, ofShard0, async (target) => {
+      const server = await this.#sources.openServer(target, { timeoutMs: PREPARE_MS })
+      try {
+        const before = await fingerprintOf(server, fingerprintBesidesSequences)
+        const catalog = sharding.shardCount === 1 ? undefined : await this.#catalogOf(server)
+        const reading = await this.#make(sharding, catalog)
+        const isCurrent = async () =>
+          (await fingerprintOf(server, fingerprintBesidesSequences)) === before
+        return { reading, isCurrent, close: () => server.close() }
+      } catch (error) {
+        server.close()
+        throw error
+      }
+    })
+  }
+
   install(reading: Reading): void {
     this.#sharding = reading.sharding
     this.#reading = reading
@@ -292,7 +321,7 @@ export class DatabaseKnowledge {
   async #fingerprint(): Promise<string> {
     const pools = this.#pools()
     if (!pools || this.#isClosed) throw engineError('PROXY_NO_DATABASE', { database: this.name })
-    return withPrimary(pools, 0, this.#sources.openServer, fingerprintOf)
+    return withPrimary(pools, 0, this.#sources.openServer, (server) => fingerprintOf(server))
   }
 
   #catalogOf(server: ServerConnection): Promise<Catalog> {
@@ -330,8 +359,8 @@ export class DatabaseKnowledge {
   }
 }
 
-const fingerprintOf = async (server: ServerConnection): Promise<string> =>
-  (await server.query(fingerprintSql)).at(-1)?.rows[0]?.[0] ?? ''
+const fingerprintOf = async (server: ServerConnection, sql = fingerprintSql): Promise<string> =>
+  (await server.query(sql)).at(-1)?.rows[0]?.[0] ?? ''
 
 /** Asks the planner in force at each call. */
 class LivePlanner implements QueryPlanner {

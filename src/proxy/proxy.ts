@@ -14,7 +14,7 @@ import type { TwoPhaseStep } from '../executor/two-phase.js'
 import type { ByteSocket } from '../net/byte-socket.js'
 import { type Listener, type ListenOptions, listen } from '../net/listener.js'
 import type { NameCache } from '../net/name-cache.js'
-import type { OpenServer } from '../pool/definition.js'
+import type { OpenServer, PoolDefinition } from '../pool/definition.js'
 import { Pools } from '../pool/pool-map.js'
 import type { SessionEnvironment } from '../session/environment.js'
 import { AuthQueries } from './auth-queries.js'
@@ -22,7 +22,8 @@ import { Cancels } from './cancels.js'
 import { ClientRegistry } from './client-registry.js'
 import { makeControl } from './control.js'
 import { DeadlockWatch } from './deadlocks/deadlock-watch.js'
-import { definePools, layoutOf, placesOf } from './define-pools.js'
+import { definePools } from './define-pools.js'
+import { drainClients } from './drain-clients.js'
 import { alone, type Fleet, ProcessIds, type WorkerPlace } from './fleet.js'
 import { Followers } from './followers.js'
 import { Guests } from './guests.js'
@@ -30,12 +31,14 @@ import { type InForce, tlsToClients } from './in-force.js'
 import { DatabaseKnowledge, type KnowledgeSources } from './knowledge.js'
 import { withMoves } from './late-moves.js'
 import { ListenHubs } from './listen-hubs.js'
-import { drainMoved, prepareAll } from './move-shards.js'
+import { drainMoved, forgetBefore, movedDatabases, prepareAll } from './move-shards.js'
+import { Observed } from './observe/observed.js'
 import { openListeners } from './open-listeners.js'
 import { prepareLogins } from './prepare-logins.js'
 import { reportedReload } from './reported-reload.js'
 import { makeEnvironment } from './session-environment.js'
 import { checkShards } from './start-checks.js'
+import { ReadyMove } from './topology/ready-move.js'
 import { TwoPhaseCommits } from './two-phase-commits.js'
 import { makeView } from './view.js'
 
@@ -116,6 +119,7 @@ class RunningProxy implements ServingProxy {
   readonly #authQueries: AuthQueries
   readonly #listenHubs: ListenHubs
   readonly #followers: Followers
+  readonly #observed: Observed
   #inForce: InForce
   #listeners: Listener[] = []
   #isDraining = false
@@ -140,20 +144,18 @@ class RunningProxy implements ServingProxy {
     this.#pools = new Pools({ clock, log, random, openServer, roleCheckTimeoutMs })
     if (options.names) options.names.onChange = (host) => this.#pools.hostMoved(host)
     this.#inForce = this.#make(config)
+    const general = () => this.#inForce.config.general
+    const counted = { pools: this.#pools, clients: this.#clients }
+    this.#observed = new Observed({ ...counted, clock, general })
     const parts = {
-      pools: this.#pools,
-      clients: this.#clients,
+      ...counted,
+      observed: this.#observed,
       cancels: this.cancels,
       place,
       isDraining: () => this.#isDraining,
     }
-    const general = () => this.#inForce.config.general
-    const asking = { openServer, clock, log }
-    const waitMs = () => general().twoPhaseWaitMs
-    const two = { pools: this.#pools, waitMs, onStep: options.onTwoPhaseStep }
-    this.#twoPhase = new TwoPhaseCommits({ ...asking, ...two })
-    const deadlockMs = () => general().crossShardDeadlockMs
-    this.#deadlocks = new DeadlockWatch({ ...asking, waitMs: deadlockMs })
+    this.#twoPhase = this.#makeTwoPhase()
+    this.#deadlocks = this.#watchDeadlocks()
     const askers = { ...parts, clock, log, openServer, inForce: () => this.#inForce }
     this.#guests = new Guests(askers)
     this.#authQueries = new AuthQueries(askers)
@@ -191,6 +193,18 @@ class RunningProxy implements ServingProxy {
     })
   }
 
+  #makeTwoPhase(): TwoPhaseCommits {
+    const { clock, log, openServer, onTwoPhaseStep: onStep } = this.#options
+    const waitMs = () => this.#inForce.config.general.twoPhaseWaitMs
+    return new TwoPhaseCommits({ pools: this.#pools, openServer, clock, log, waitMs, onStep })
+  }
+
+  #watchDeadlocks(): DeadlockWatch {
+    const { clock, log, openServer } = this.#options
+    const waitMs = () => this.#inForce.config.general.crossShardDeadlockMs
+    return new DeadlockWatch({ openServer, clock, log, waitMs })
+  }
+
   #console(): ConsoleControl {
     const { clock, fleet } = this.#options
     return withMoves(fleet?.control ?? this.control, {
@@ -205,15 +219,30 @@ class RunningProxy implements ServingProxy {
       ...{ clock, log, openServer, version, pools: this.#pools, clients: this.#clients },
       address: () => ({ host: this.host, port: this.port }),
       config: () => this.#inForce.config,
-      follow: (config) => this.#reloads.run(() => this.#follow(config)),
+      makeReady: (name, config) => this.#makeReady(name, config),
+      follow: (config, ready) => this.#reloads.run(() => this.#follow(config, ready)),
     })
   }
 
   /** Another side serves a database by now. */
-  async #follow(config: LoadedConfig): Promise<void> {
-    const { commit } = await this.#prepare(config)
+  async #follow(config: LoadedConfig, ready?: ReadyMove): Promise<void> {
+    const { commit } = await this.#prepare(config, ready)
     // Its shards are asked after that, while clients go on.
     void commit().catch(() => undefined)
+  }
+
+  #makeReady(name: string, config: LoadedConfig): Promise<ReadyMove> {
+    const { next, definitions } = this.#plan(config)
+    const moved = movedDatabases(this.#inForce, next)
+    return ReadyMove.make(name, { config, definitions, moved, pools: this.#pools })
+  }
+
+  #plan(config: LoadedConfig): { next: InForce; definitions: PoolDefinition[] } {
+    const next = this.#make(config)
+    return {
+      next,
+      definitions: [...definePools(config), ...this.#guests.definitions(config, next)],
+    }
   }
 
   get host(): string {
@@ -288,11 +317,10 @@ class RunningProxy implements ServingProxy {
     return this.#prepare(await this.#followers.asTold(config))
   }
 
-  async #prepare(config: LoadedConfig): Promise<PreparedReload> {
-    const next = this.#make(config)
-    const definitions = [...definePools(config), ...this.#guests.definitions(config, next)]
-    const moved = this.#movedDatabases(config, next)
-    const readings = await prepareAll(moved, config, definitions)
+  async #prepare(config: LoadedConfig, ready?: ReadyMove): Promise<PreparedReload> {
+    const { next, definitions } = this.#plan(config)
+    const moved = movedDatabases(this.#inForce, next)
+    const readings = await prepareAll(moved, { config, definitions }, await ready?.readings())
     const resume = await drainMoved(moved, this.#pools, this.#options.clock, config.general)
     const exchange = () => {
       try {
@@ -303,12 +331,7 @@ class RunningProxy implements ServingProxy {
         this.#guests.keepOnlyAllowed()
         this.#authQueries.reset()
         this.#twoPhase.forget()
-        for (const known of before.knowledge.values()) {
-          const isMoved = placesOf(before.config, known.name) !== placesOf(config, known.name)
-          if (!this.#isKept(known)) known.close()
-          // Statements that were prepared there may have other columns here.
-          else if (isMoved) known.statements.schemaChanged()
-        }
+        forgetBefore(before, next)
       } finally {
         resume()
       }
@@ -326,15 +349,6 @@ class RunningProxy implements ServingProxy {
     const known = this.#inForce.knowledge.get(database)
     known?.statements.schemaChanged()
     void known?.refresh()
-  }
-
-  /** Databases of before and after whose rows live elsewhere now. */
-  #movedDatabases(config: LoadedConfig, next: InForce): DatabaseKnowledge[] {
-    const before = this.#inForce.config
-    return [...next.knowledge.values()].filter(
-      (known) =>
-        this.#isKept(known) && layoutOf(before, known.name) !== layoutOf(config, known.name),
-    )
   }
 
   /** Everything that can fail is made here, before anything is exchanged. */
@@ -358,10 +372,6 @@ class RunningProxy implements ServingProxy {
     return new DatabaseKnowledge(name, sharding, pools, { clock, log, openServer, ...knowledge })
   }
 
-  #isKept(known: DatabaseKnowledge): boolean {
-    return this.#inForce.knowledge.get(known.name) === known
-  }
-
   async #learn(): Promise<void> {
     void prepareLogins(this.#inForce.config, this.#options.fleet?.saltSecret)
     const { knowledge } = this.#inForce
@@ -374,19 +384,14 @@ class RunningProxy implements ServingProxy {
 
   async #drain(): Promise<void> {
     const { log, clock } = this.#options
-    const { shutdownTimeoutMs, shutdownTerminationTimeoutMs } = this.#inForce.config.general
     log.info('shutting down', { clients: this.#clients.size })
     await Promise.all(this.#listeners.map((listener) => listener.close()))
-    for (const { client } of [...this.#clients.all()]) client.end(false)
-    let drained = await this.#clients.emptyWithin(shutdownTimeoutMs, clock, this.#cutNow.signal)
-    if (!drained) {
-      log.warn('transactions are still open: cancelling them', { clients: this.#clients.size })
-      for (const { client } of [...this.#clients.all()]) client.cancel()
-      await this.#clients.emptyWithin(shutdownTerminationTimeoutMs ?? 0, clock, this.#cutNow.signal)
-      for (const { client } of [...this.#clients.all()]) client.end(true)
-      drained = false
-    }
+    const drained = await drainClients({
+      ...{ log, clock, clients: this.#clients, cutNow: this.#cutNow.signal },
+      general: this.#inForce.config.general,
+    })
     for (const known of this.#inForce.knowledge.values()) known.close()
+    this.#observed.stop()
     this.#twoPhase.stop()
     this.#deadlocks.stop()
     this.#listenHubs.close()

@@ -21,6 +21,8 @@ export interface TopologyRow {
   readonly move: string | undefined
   /** What clients call the database that it is about: that name follows the truth, on whichever side it stands in a file. */
   readonly servedAs: string | undefined
+  /** A cutover that leaves this side begins within moments. */
+  readonly isPreparing: boolean
 }
 
 /** Proxies write their heartbeat this often, and look at the epoch. */
@@ -66,14 +68,19 @@ COMMENT ON TABLE pgshard.topology IS 'which epoch this database belongs to, and 
 export const topologyColumns = `
 ALTER TABLE pgshard.topology ADD COLUMN IF NOT EXISTS side text NOT NULL DEFAULT gen_random_uuid()::text,
   ADD COLUMN IF NOT EXISTS truth_side text, ADD COLUMN IF NOT EXISTS move text,
-  ADD COLUMN IF NOT EXISTS served_as text;
+  ADD COLUMN IF NOT EXISTS served_as text, ADD COLUMN IF NOT EXISTS preparing_at timestamptz;
 `
 
 /** One column, true or false: whether there is a row to read. */
 export const hasTopologySql = `SELECT pg_catalog.to_regclass('pgshard.topology') IS NOT NULL`
 
+/** A cutover that was announced longer ago is not waited for any more. */
+const ANNOUNCED_SECONDS = 60
+
 /** One column: the row as JSON, whichever columns it has. */
-export const topologySql = 'SELECT pg_catalog.to_jsonb(t)::text FROM pgshard.topology t'
+export const topologySql = `SELECT (pg_catalog.to_jsonb(t) || pg_catalog.jsonb_build_object('preparing',
+  (pg_catalog.to_jsonb(t) ->> 'preparing_at')::timestamptz
+    > pg_catalog.clock_timestamp() - interval '${ANNOUNCED_SECONDS} s'))::text FROM pgshard.topology t`
 
 /** What `topologySql` gave. */
 export function readTopologyRow(json: string): TopologyRow {
@@ -89,12 +96,26 @@ export function readTopologyRow(json: string): TopologyRow {
     truth: text('truth'),
     move: text('move'),
     servedAs: text('served_as'),
+    isPreparing: row['preparing'] === true,
   }
 }
 
 /** The side under this name has been left, or is about to be, and the name is what clients say. */
 export const isLeft = (name: string, row: TopologyRow): boolean =>
   !row.active && row.truthSide !== undefined && row.servedAs === name
+
+/** The database, by its name in a configuration, that is about to take over from `name`, whose row is `row`. */
+export function heirOf(
+  name: string,
+  row: TopologyRow,
+  others: Iterable<readonly [string, TopologyRow]>,
+): string | undefined {
+  if (!row.active || !row.isPreparing || row.servedAs !== name) return undefined
+  for (const [other, { move, active, servedAs }] of others) {
+    if (other !== name && !active && move === row.move && servedAs === name) return other
+  }
+  return undefined
+}
 
 /** The database, by its name in a configuration, that has taken over from `name`, whose row is `row`. */
 export function successorOf(

@@ -22,6 +22,8 @@ import {
 } from '../../topology/epoch.js'
 import type { ClientRegistry } from '../client-registry.js'
 import { exchangeDatabases, followEpochs } from './exchange-databases.js'
+import { Readiness } from './readiness.js'
+import type { ReadyMove } from './ready-move.js'
 import { placeOfFirst, TopologyLinks } from './topology-links.js'
 
 const fenceMark = Buffer.from(`n${FENCE_MARK}\0`)
@@ -39,8 +41,10 @@ export interface TopologyWatchOptions {
   readonly address: () => { readonly host: string; readonly port: number }
   /** In force; asked only after the start. */
   readonly config: () => LoadedConfig
+  /** Makes another configuration, in which other servers are `name`, ready to be put in force. */
+  readonly makeReady: (name: string, config: LoadedConfig) => Promise<ReadyMove>
   /** Puts another configuration in force. */
-  readonly follow: (config: LoadedConfig) => Promise<void>
+  readonly follow: (config: LoadedConfig, ready?: ReadyMove) => Promise<void>
 }
 
 /** One database as SHOW TOPOLOGY tells of it. */
@@ -48,7 +52,7 @@ interface TopologyState {
   readonly database: string
   readonly proxyId: string
   readonly epoch: number
-  readonly state: 'serving' | 'inactive' | 'held' | 'fenced'
+  readonly state: 'serving' | 'ready' | 'inactive' | 'held' | 'fenced'
   /** Since it was looked at. */
   readonly ageMs: number
 }
@@ -76,12 +80,14 @@ export class TopologyWatch {
   readonly #access = new Map<string, EpochAccess>()
   /** Databases that a run is about to switch, or has. */
   readonly #moving = new Set<string>()
+  readonly #readiness: Readiness<ReadyMove>
   #timer: Timer | undefined
   #isStopped = false
 
   constructor(options: TopologyWatchOptions) {
     this.#options = options
-    const { pools, openServer, version, address } = options
+    const { pools, openServer, version, address, makeReady, log } = options
+    this.#readiness = new Readiness({ log, make: makeReady })
     this.#links = new TopologyLinks({
       openServer,
       clock: options.clock,
@@ -103,6 +109,7 @@ export class TopologyWatch {
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#timer?.cancel()
+    this.#readiness.close()
     await this.#links.close()
   }
 
@@ -156,11 +163,15 @@ export class TopologyWatch {
     for (const { name: database } of this.#options.config().databases) {
       const { row, seenMs } = this.#seenOf(database)
       if (!row) continue
-      const idle = row.fenced ? 'fenced' : 'inactive'
-      const state = this.#holds.has(database) ? 'held' : row.active ? 'serving' : idle
+      const state = this.#holds.has(database) ? 'held' : this.#standingOf(database, row)
       const proxyId = `${this.#id}:${database}`
       yield { database, proxyId, epoch: row.epoch, state, ageMs: nowMs - seenMs }
     }
+  }
+
+  #standingOf(database: string, { active, fenced }: TopologyRow): TopologyState['state'] {
+    if (!active) return fenced ? 'fenced' : 'inactive'
+    return this.#readiness.isReady(database) ? 'ready' : 'serving'
   }
 
   #beat(): Promise<void>[] {
@@ -211,6 +222,8 @@ export class TopologyWatch {
         const facts = { database: name, reason: link.refusal }
         log.warn('this proxy cannot register: a cutover would not know of it', facts)
       }
+      const config = this.#options.config()
+      void this.#readiness.look(name, row, config, () => this.#links.readAll(config))
       // Held once; after that it is only looked at, until it is decided.
       if (!isLeft(name, row)) return
       if (seen.heldFor === row.truthSide) await this.#decide(name)
@@ -279,7 +292,12 @@ export class TopologyWatch {
     if (successor === undefined) return 'open'
     // A reload may have been faster.
     if (this.#options.config() !== config) return 'open'
-    await this.#options.follow(exchangeDatabases(config, name, successor))
+    const ready = this.#readiness.take(name, config, successor)
+    try {
+      await this.#options.follow(exchangeDatabases(config, name, successor), ready)
+    } finally {
+      ready?.close()
+    }
     const epoch = others.get(successor)?.epoch
     this.#options.log.info('a database is served by other servers now', { database: name, epoch })
     return 'followed'

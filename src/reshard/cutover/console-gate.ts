@@ -6,6 +6,9 @@ import { type HostClient, type HostTarget, openHostClient } from '../../pg/host-
 import { quoteName } from '../../pg/sql-names.js'
 import type { PinnedClient, TrafficGate } from './traffic-gate.js'
 
+/** Between questions whether a proxy is ready; nobody is paused then. */
+const ASK_AGAIN_MS = 100
+
 export class ConsoleGate implements TrafficGate {
   readonly #console: HostTarget
   readonly #clock: Clock
@@ -75,6 +78,17 @@ export class ConsoleGate implements TrafficGate {
 
   async #rows(command: string): Promise<TextRow[]> {
     return adminQuery(await this.#connection(), command)
+  }
+
+  async ready(database: string, timeoutMs: number): Promise<boolean> {
+    const untilMs = this.#clock.monotonicMs() + timeoutMs
+    for (;;) {
+      const rows = await this.#rows('SHOW TOPOLOGY')
+      const own = rows.filter((row) => row['database'] === database)
+      if (own.length > 0 && own.every((row) => row['state'] === 'ready')) return true
+      if (this.#clock.monotonicMs() >= untilMs) return false
+      await this.#clock.sleep(ASK_AGAIN_MS)
+    }
   }
 
   /** A proxy looks at the epoch before it goes on. */

@@ -48,7 +48,7 @@ export interface CutoverOptions {
   /** Named places, for tests that end the process there. */
   readonly point?: (name: string) => Promise<void>
   /** Called behind the fence: rejects when the sources' tables are not those of the plan. */
-  readonly checkSource?: () => Promise<void>
+  readonly checkSource?: (sources: readonly HostClient[]) => Promise<void>
 }
 
 export interface CutoverReport {

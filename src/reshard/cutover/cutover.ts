@@ -34,11 +34,11 @@ export async function cutover(options: CutoverOptions): Promise<CutoverReport> {
     // Most of what is left is applied before anyone has to wait.
     await catchUp(source, followers)
     await point('prepared')
+    await options.journal.setState('cutting_over')
     const timer = new StepTimer(clock)
     const startedMs = clock.monotonicMs()
     let sequences: number
     try {
-      await options.journal.setState('cutting_over')
       sequences = await switchOver(options, prepared, timer)
     } catch (error) {
       if (!(await isDecided(options, prepared))) {
@@ -49,7 +49,8 @@ export async function cutover(options: CutoverOptions): Promise<CutoverReport> {
       sequences = prepared.sequences
     }
     await point('decided')
-    const sides = { targetSide: target, sourceSide: source, open: prepared.targets }
+    const { targets: open, isTargetFenced: isFenced } = prepared
+    const sides = { targetSide: target, sourceSide: source, open, isFenced }
     const switched: Switched = { epoch: prepared.epoch, ...sides }
     const { resumedMs, backup } = await finishSwitch(options, switched, timer)
     await point('resumed')
@@ -81,25 +82,27 @@ async function switchOver(
   passed.catch(() => undefined)
   await timer.run('fencing the old tables', () => fence(options, prepared, token, deadlineMs))
   await options.point?.('fenced')
+  // Nobody draws numbers from the old side any more: sequences need not wait for the changes.
+  const advanced = timer.run('setting sequences', () =>
+    advanceSequences(source, target, plan, {
+      sources: prepared.sources,
+      targets: prepared.targets,
+    }),
+  )
+  advanced.catch(() => undefined)
   await timer.run('applying the last changes', async () => {
     // A table that was made or changed up to the fence would be left behind.
-    await Promise.all([within(passed, left(), options), options.checkSource?.()])
+    const isUnchanged = options.checkSource?.(prepared.sources)
+    await Promise.all([within(passed, left(), options), isUnchanged])
   })
+  const sequences = await advanced
   await options.point?.('caught-up')
   const { lateSchema } = options
   if (lateSchema) {
     await timer.run('making triggers', () => makeTriggers(target, lateSchema, options.journal.run))
   }
-  const [sequences] = await timer.run('setting sequences', () =>
-    Promise.all([
-      advanceSequences(source, target, plan, {
-        sources: prepared.sources,
-        targets: prepared.targets,
-      }),
-      prepared.wayBack?.mark(prepared.targets),
-    ]),
-  )
   prepared.sequences = sequences
+  await prepared.wayBack?.mark(prepared.targets)
   if (clock.monotonicMs() > deadlineMs) throw engineError('RESHARD_CATCH_UP', { budgetMs })
   await timer.run('deciding', () => prepared.decide(prepared.wayBack?.facts()))
   return sequences
@@ -113,16 +116,27 @@ async function fence(
   deadlineMs: number,
 ): Promise<void> {
   const { source, plan, clock, budgetMs } = options
+  const how = { plan, clock, deadlineMs, budgetMs }
   // In the transaction of the fence: who writes before it holds a lock that it waited for, nobody writes after it.
   const marker = `SELECT pg_logical_emit_message(true, ${quoteLiteral(MARKER_PREFIX)}, ${quoteLiteral(token)});`
-  const locked = []
-  for (const [shard, session] of prepared.fences.entries()) {
-    const closeSql = `${prepared.closeSql} ${marker}`
-    const how = { plan, clock, deadlineMs, budgetMs, closeSql }
-    locked.push(await lockSource(source, shard, session, how))
-  }
+  const closeSql = `${prepared.closeSql} ${marker}`
+  const locks = await Promise.allSettled(
+    prepared.fences.map((session, shard) =>
+      lockSource(source, shard, session, { ...how, closeSql }),
+    ),
+  )
+  const [first, ...others] = locks.map((lock) => {
+    if (lock.status === 'rejected') throw lock.reason
+    return lock.value
+  })
   prepared.isFenced = true
-  for (const one of locked) await one.fence()
+  await first?.fence()
+  await settled(others.map((one) => one.fence()))
+}
+
+/** Waits for all, then fails as the first that failed did. */
+async function settled(works: readonly Promise<void>[]): Promise<void> {
+  for (const end of await Promise.allSettled(works)) if (end.status === 'rejected') throw end.reason
 }
 
 async function within(

@@ -8,6 +8,7 @@ import type { HostClient } from '../../pg/host-client.js'
 import { quoteLiteral, quoteName } from '../../pg/sql-names.js'
 import {
   DISCOVER_MS,
+  HEARTBEAT_MS,
   hasTopologySql,
   readTopologyRow,
   type TopologyRow,
@@ -18,7 +19,7 @@ import {
 import { onEachShard, placeOf, type ReshardSide, withShard } from '../side.js'
 
 /** After the registry was made, proxies with clients have found it within this time. */
-export const REGISTRY_FOUND_MS = DISCOVER_MS + 1000
+export const REGISTRY_FOUND_MS = DISCOVER_MS + HEARTBEAT_MS + 1000
 
 /** As in setup: whoever makes objects of the schema holds it. */
 const SCHEMA_LOCK = 7_307_498_301
@@ -96,14 +97,17 @@ ${roles
   .join('\n')}
 COMMIT;`
 
+/** Says to proxies that this side is left within moments: they make the other one ready. */
+export const announceSql = 'UPDATE pgshard.topology SET preparing_at = now()'
+
 /** Part of the transaction that fences a shard. */
 export const closeSql = (run: string, truth: { side: string; where: string }): string =>
   `UPDATE pgshard.topology SET active = false, fenced = true, move = ${quoteLiteral(run)}, ` +
-  `truth_side = ${quoteLiteral(truth.side)}, truth = ${quoteLiteral(truth.where)}, changed_at = now();`
+  `truth_side = ${quoteLiteral(truth.side)}, truth = ${quoteLiteral(truth.where)}, changed_at = now(), preparing_at = NULL;`
 
 /** Part of the transaction that lifts a fence: as before the cutover. */
 export const reopenSql =
-  'UPDATE pgshard.topology SET active = true, fenced = false, truth_side = NULL, truth = NULL, changed_at = now();'
+  'UPDATE pgshard.topology SET active = true, fenced = false, truth_side = NULL, truth = NULL, changed_at = now(), preparing_at = NULL;'
 
 /** The side that is to take over, as the other one's rows name it. */
 export async function truthOf(target: ReshardSide): Promise<{ side: string; where: string }> {

@@ -229,6 +229,11 @@ export async function lockBlockers(client: HostClient, plan: MovePlan): Promise<
   return lockHolders(client, plan, BLOCKING)
 }
 
+/** Writes to some table of a shard are refused. */
+export async function isRaised(client: HostClient): Promise<boolean> {
+  return (await adminQuery(client, raised)).some((row) => row['state'] !== 'D')
+}
+
 /** Lets the tables of a shard be written again, whatever its row says. Idempotent. */
 export async function lowerTriggers(client: HostClient): Promise<void> {
   const rows = (await adminQuery(client, raised)).filter((row) => row['state'] !== 'D')

@@ -13,6 +13,8 @@ export interface Switched {
   readonly targetSide: ReshardSide
   /** Its connections, when they are open. */
   readonly open?: readonly HostClient[]
+  /** False: it is known to have no fence up. */
+  readonly isFenced?: boolean
 }
 
 async function openSide(side: ReshardSide, open?: readonly HostClient[]): Promise<void> {
@@ -39,7 +41,9 @@ export async function finishSwitch(
   }
   const { name } = sourceSide
   const switchFile = () => attempt('switching the configuration file', () => config.commit())
-  await attempt('opening the new side', () => openSide(targetSide, switched.open))
+  if (switched.isFenced !== false) {
+    await attempt('opening the new side', () => openSide(targetSide, switched.open))
+  }
   let backup: string | null | undefined
   if (gate.follow) await attempt('resuming the proxies', async () => gate.follow?.(name))
   else {

@@ -8,6 +8,7 @@ import type { HostClient } from '../../pg/host-client.js'
 import { openShard, placeOf } from '../side.js'
 import type { CutoverOptions, WayBack } from './cutover-options.js'
 import {
+  announceSql,
   closeSql,
   decideSql,
   prepareEpochs,
@@ -15,7 +16,16 @@ import {
   readEpoch,
   truthOf,
 } from './epoch-store.js'
-import { type FenceSession, lockBlockers, openFenceSession, prepareFence } from './fence.js'
+import {
+  type FenceSession,
+  isRaised,
+  lockBlockers,
+  openFenceSession,
+  prepareFence,
+} from './fence.js'
+
+/** Proxies that need longer than this to get ready are not waited for: the pause is longer with them. */
+const READY_MS = 8000
 
 export interface Prepared {
   /** One for each shard of the old side; their connections are `sources`. */
@@ -28,6 +38,8 @@ export interface Prepared {
   readonly wayBack: WayBack | undefined
   /** Commits the epoch on the new side, with facts for the journal in the same transaction. */
   decide(facts?: Record<string, unknown>): Promise<void>
+  /** A table of the new side has a fence of an earlier cutover that must be lowered. */
+  readonly isTargetFenced: boolean
   sequences: number
   isFenced: boolean
   /** The deciding commit was sent. */
@@ -57,6 +69,7 @@ export async function prepareCutover(options: CutoverOptions): Promise<Prepared>
     }
     for (const shard of target.shards) targets.push(await openShard(shard))
     const first = targets[0] as HostClient
+    await waitForProxies(options, (fences[0] as FenceSession).client)
     const rows = await Promise.all([
       readEpoch((fences[0] as FenceSession).client),
       readEpoch(first),
@@ -69,6 +82,7 @@ export async function prepareCutover(options: CutoverOptions): Promise<Prepared>
       closeSql: closeSql(journal.run, await truthOf(target)),
       epoch,
       wayBack,
+      isTargetFenced: (await Promise.all(targets.map(isRaised))).includes(true),
       decide: async (facts) => {
         prepared.isDeciding = true
         await adminQuery(first, decideSql(epoch, journal.run, facts))
@@ -83,6 +97,15 @@ export async function prepareCutover(options: CutoverOptions): Promise<Prepared>
     await close()
     throw error
   }
+}
+
+/** Catalogues, plans and connections of the new side are made by the proxies while their clients go on. */
+async function waitForProxies(options: CutoverOptions, client: HostClient): Promise<void> {
+  const { gate, source, log } = options
+  if (!gate.ready) return
+  await adminQuery(client, announceSql)
+  if (await gate.ready(source.name, READY_MS)) return
+  log.warn('not all proxies are ready for the new side: the pause will be longer')
 }
 
 async function prepareFences(options: CutoverOptions): Promise<void> {

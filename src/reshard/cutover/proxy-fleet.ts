@@ -121,6 +121,11 @@ export class ProxyFleet implements TrafficGate {
     await all(this.#gates.map((gate) => gate.follow(database)))
   }
 
+  async ready(database: string, timeoutMs: number): Promise<boolean> {
+    const ends = await Promise.all(this.#gates.map((gate) => gate.ready(database, timeoutMs)))
+    return ends.every((isReady) => isReady)
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#gates.map((gate) => gate.close()))
   }

@@ -15,6 +15,10 @@ export class StepTimer {
     const startedMs = this.#clock.monotonicMs()
     try {
       return await work()
+    } catch (error) {
+      // Others may have begun meanwhile: this is the one to name.
+      this.current = step
+      throw error
     } finally {
       this.steps.push({ step, ms: Math.round((this.#clock.monotonicMs() - startedMs) * 10) / 10 })
     }

@@ -21,6 +21,8 @@ export interface TrafficGate {
   /** Makes the proxy read its configuration again. Rejects when it refused or was not reached. */
   reload(): Promise<void>
   resume(database: string): Promise<void>
+  /** Waits until the proxies have made ready what is about to take over from a database; false: not all have, in time. */
+  ready?(database: string, timeoutMs: number): Promise<boolean>
   /** Instead of `reload` and `resume`, for proxies that follow the epoch by themselves: goes on, on the side that serves now. */
   follow?(database: string): Promise<void>
   close(): Promise<void>

@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.js'
 import { type Deferred, deferred } from '../../base/deferred.js'
 import { engineError, isEngineError } from '../../errors/engine-error.js'
-import type { HostTarget } from '../../pg/host-client.js'
+import type { HostClient, HostTarget } from '../../pg/host-client.js'
 import { onEachShard, placeOf, type ReshardSide } from '../side.js'
 import { changedShape, readShapes, type TableShapes } from './table-shapes.js'
 
@@ -33,9 +33,11 @@ export class DdlWatch {
     this.#loop ??= this.#run(periodMs)
   }
 
-  /** @throws RESHARD_DDL */
-  async check(): Promise<void> {
-    const now = await onEachShard(this.#source, readShapes)
+  /** Over connections that are open, if any. @throws RESHARD_DDL */
+  async check(open?: readonly HostClient[]): Promise<void> {
+    const now = open
+      ? await Promise.all(open.map(readShapes))
+      : await onEachShard(this.#source, readShapes)
     for (const [shard, shapes] of now.entries()) {
       const change = changedShape(this.#before[shard] ?? {}, shapes)
       if (!change) continue

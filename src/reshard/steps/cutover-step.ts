@@ -40,7 +40,7 @@ export async function cutoverStep(context: RunContext): Promise<void> {
     clock,
     log,
     point: (name) => context.point(`cutover:${name}`),
-    checkSource: () => context.checkTables(),
+    checkSource: (sources) => context.checkTables(sources),
   })
   context.cutover = report
   await journal.note({ write_pause_ms: report.writePauseMs, cutover_steps: report.steps })

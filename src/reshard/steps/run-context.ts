@@ -1,5 +1,6 @@
 /** What the steps of one run share: its options, its journal, what is known of both sides, and the streams. */
 import { engineError, toEngineError } from '../../errors/engine-error.js'
+import type { HostClient } from '../../pg/host-client.js'
 import type { CutoverReport } from '../cutover/cutover-options.js'
 import { DdlWatch } from '../follow/ddl-watch.js'
 import type { Follower } from '../follow/follower.js'
@@ -89,8 +90,8 @@ export class RunContext {
   }
 
   /** @throws RESHARD_DDL when a table of a source is not what it was when the run began */
-  async checkTables(): Promise<void> {
-    await this.#ddl?.check()
+  async checkTables(open?: readonly HostClient[]): Promise<void> {
+    await this.#ddl?.check(open)
   }
 
   async stopWatching(): Promise<void> {
