@@ -62,6 +62,7 @@ export default class BenchRun extends BaseCommand {
     for (const line of command.resultLines(result, options, this.config.version)) this.log(line)
     if (flags['json-file'] !== undefined) command.writeJson(flags['json-file'], result)
     if (flags.junit !== undefined) command.writeJunit(flags.junit, result)
+    if (flags.html !== undefined) command.writeHtml(flags.html, result)
     process.exitCode = result.exitCode
     return command.resultJson(result)
   }

@@ -10,6 +10,7 @@ import { localEnvironment } from '../pg/local-environment.js'
 import { type Conninfo, isConninfo } from '../topology/conninfo.js'
 import { type InitOptions, type InitStep, readSteps } from './init/init-steps.js'
 import { type LogFlags, logOf } from './log-options.js'
+import { benchPage } from './report/bench-page.js'
 import { junitXml } from './report/junit.js'
 import { ownLines, pgbenchLines, sweepLines } from './report/report-text.js'
 import { parseThreshold } from './report/threshold.js'
@@ -47,6 +48,7 @@ export interface RunFlags extends ConnectFlags, LogFlags {
   readonly threshold?: readonly string[] | undefined
   readonly sweep?: string | undefined
   readonly strategy?: string | undefined
+  readonly reconnect?: number | undefined
   readonly 'latency-limit'?: string | undefined
   readonly 'failures-detailed': boolean
   readonly 'progress-timestamp': boolean
@@ -199,6 +201,7 @@ export function runOptions(
         latencyLimitMs,
         log,
         strategy,
+        reconnectMs: flags.reconnect === undefined ? undefined : flags.reconnect * 1000,
         durationMs: flags.time === undefined ? undefined : flags.time * 1000,
         ratePerSec,
       }),
@@ -280,6 +283,9 @@ export const writeJson = (path: string, result: BenchResult): void =>
 
 export const writeJunit = (path: string, result: BenchResult): void =>
   writeText(path, junitXml(result))
+
+export const writeHtml = (path: string, result: BenchResult): void =>
+  writeText(path, benchPage(result))
 
 function writeText(path: string, text: string): void {
   try {

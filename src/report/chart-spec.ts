@@ -23,13 +23,12 @@ export interface LineChartSpec {
   readonly note?: string
 }
 
-/** How often values of each span were seen. */
+/** How often values of each span were seen, on a logarithmic axis. */
 export interface HistogramSpec {
   readonly kind: 'histogram'
   readonly title: string
-  /** Rising; the upper end of each span in milliseconds. */
-  readonly bounds: readonly number[]
-  readonly counts: readonly number[]
+  /** Rising, in milliseconds; empty ones may be left out. */
+  readonly spans: readonly { readonly from: number; readonly to: number; readonly count: number }[]
   readonly note?: string
 }
 

@@ -244,33 +244,40 @@ function stepChart(place, spec) {
 }
 
 const TALL = 170
+const LEFT = 56
+
+/** 1, 2 and 5 times the powers of ten within. */
+function logMarks(low, high) {
+  const marks = []
+  for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10)
+    for (const mark of [power, 2 * power, 5 * power])
+      if (mark >= low && mark <= high) marks.push(mark)
+  const every = Math.ceil(marks.length / 9)
+  return marks.filter((_, i) => i % every === 0)
+}
 
 function histogram(place, spec) {
-  const { bounds, counts, title } = spec
-  const most = Math.max(...counts, 1)
-  const all = counts.reduce((sum, count) => sum + count, 0)
-  const wide = (WIDE - 60) / Math.max(counts.length, 1)
-  const bars = counts.map((count, i) => {
+  const { spans, title } = spec
+  const low = spans[0].from > 0 ? spans[0].from : spans[0].to / 2
+  const high = Math.max(spans.at(-1).to, low * 1.5)
+  const most = Math.max(...spans.map(({ count }) => count))
+  const all = spans.reduce((sum, { count }) => sum + count, 0)
+  const x = (ms) =>
+    LEFT + (Math.log(Math.max(ms, low) / low) / Math.log(high / low)) * (WIDE - LEFT - 30)
+  const bars = spans.map(({ from, to, count }) => {
     const height = (count / most) * (TALL - 34)
-    const rect = {
-      ...{ x: 50 + i * wide, y: TALL - 24 - height },
-      ...{ width: Math.max(wide - 1, 0.5), height, class: 'bar' },
-    }
-    const from = i === 0 ? 0 : bounds[i - 1]
-    const name = `${formatMs(from)} to ${formatMs(bounds[i])}: ${formatNumber(count)}`
-    return shape('rect', rect, shape('title', {}, name))
+    const size = { width: Math.max(x(to) - x(from) - 0.5, 1), height, class: 'bar' }
+    const name = `${formatMs(from)} to ${formatMs(to)}: ${formatNumber(count)}`
+    return shape('rect', { x: x(from), y: TALL - 24 - height, ...size }, shape('title', {}, name))
   })
-  const every = Math.max(1, Math.ceil(counts.length / 8))
-  const marks = bounds.flatMap((bound, i) =>
-    i % every === every - 1
-      ? [label(50 + (i + 1) * wide, TALL - 8, formatMs(bound), 'middle')]
-      : [],
+  const marks = logMarks(low, high).map((mark) =>
+    label(x(mark), TALL - 8, formatMs(mark), 'middle'),
   )
-  const top = label(46, 18, formatNumber(most), 'end')
-  const base = shape('line', { x1: 50, x2: WIDE - 10, y1: TALL - 24, y2: TALL - 24, class: 'rule' })
-  const peak = counts.indexOf(most)
-  const words = `${formatNumber(all)} in all, most of them up to ${formatMs(bounds[peak] ?? 0)}`
-  const drawn = svgOf(title, words, WIDE, TALL, [...bars, base, top, ...marks])
+  const top = label(LEFT - 6, 18, formatNumber(most), 'end')
+  const base = { x1: LEFT, x2: WIDE - 10, y1: TALL - 24, y2: TALL - 24, class: 'rule' }
+  const peak = spans.find(({ count }) => count === most)
+  const words = `${formatNumber(all)} in all, most of them between ${formatMs(peak.from)} and ${formatMs(peak.to)}`
+  const drawn = svgOf(title, words, WIDE, TALL, [...bars, shape('line', base), top, ...marks])
   place.replaceChildren(figureOf(spec, drawn))
 }
 
