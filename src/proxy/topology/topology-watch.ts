@@ -284,10 +284,12 @@ export class TopologyWatch {
 
   async #decide(name: string): Promise<'serving' | 'followed' | 'open'> {
     const config = this.#options.config()
+    // While something is ready the answer is known to be wanted: both sides are asked at once.
+    const all = this.#readiness.isReady(name) ? this.#links.readAll(config) : undefined
     const row = await this.#read(name, this.#seenOf(name))
     if (!row) return 'open'
     if (!isLeft(name, row)) return 'serving'
-    const others = await this.#links.readAll(config)
+    const others = await (all ?? this.#links.readAll(config))
     const successor = successorOf(name, row, others)
     if (successor === undefined) return 'open'
     // A reload may have been faster.

@@ -20,7 +20,7 @@ const config = {
 } as unknown as LoadedConfig
 
 const row = (more: Partial<TopologyRow>): TopologyRow => ({
-  ...{ side: 'old', epoch: 0, active: true, fenced: false },
+  ...{ side: 'old', epoch: 0, active: true, fenced: false, isPreparing: false },
   ...{ truthSide: undefined, truth: undefined, move: 'r', servedAs: 'shop' },
   ...more,
 })
