@@ -86,6 +86,8 @@ export const SHOW_TABLES = new Set([
   'replication_slots',
   'servers',
   'stats',
+  'stats_averages',
+  'stats_totals',
   'table_copies',
   'tasks',
   'topology',
@@ -97,7 +99,7 @@ export const SHOW_TABLES = new Set([
 
 const LATER_SHOW = new Set(
   `peers query_cache prepared mirrors schema_sync instance_id fds sockets active_sockets dns_hosts dns_zones mem peer_pools state totals
-   stats_totals stats_averages stats_total stats_average memory`.split(/\s+/),
+   stats_total stats_average memory`.split(/\s+/),
 )
 
 const LATER = new Set(

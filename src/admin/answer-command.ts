@@ -4,7 +4,7 @@ import type { AdminCommand, SelectValue } from './admin-command.js'
 import type { ConsoleControl } from './move-control.js'
 import type { ProxyView } from './proxy-view.js'
 import { moveTables } from './show-moves.js'
-import { stats } from './show-stats.js'
+import { statsTables } from './show-stats.js'
 import type { Cell, ColumnType, ShowTable } from './show-table.js'
 import { plainTables } from './show-tables.js'
 
@@ -27,7 +27,7 @@ export interface AnswerContext {
   readonly settings: ReadonlyMap<string, string>
 }
 
-const tables: Readonly<Record<string, ShowTable>> = { ...plainTables, stats }
+const tables: Readonly<Record<string, ShowTable>> = { ...plainTables, ...statsTables }
 
 function tableOf(what: string): Pick<ShowTable, 'columns'> {
   const known = tables[what] ?? moveTables[what]

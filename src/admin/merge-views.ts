@@ -7,6 +7,7 @@ import type {
   PoolView,
   ProxyView,
   ServerView,
+  TimesView,
   TopologyView,
   TransactionView,
   UsageView,
@@ -25,6 +26,7 @@ export interface ViewSnapshot {
   readonly databases: readonly DatabaseView[]
   readonly users: readonly { readonly name: string; readonly poolMode: string }[]
   readonly usage: readonly UsageView[]
+  readonly times: readonly TimesView[]
   readonly config: readonly ConfigView[]
   readonly workers: readonly WorkerView[]
   readonly transactions: readonly TransactionView[]
@@ -43,6 +45,7 @@ export function takeSnapshot(view: ProxyView): ViewSnapshot {
     databases: view.databases(),
     users: view.users(),
     usage: view.usage(),
+    times: view.times(),
     config: view.config(),
     workers: view.workers(),
     transactions: view.transactions(),
@@ -68,6 +71,7 @@ export function mergeViews(
     databases: () => mergeDatabases(snapshots.flatMap(({ databases }) => databases)),
     users: () => first?.users ?? [],
     usage: () => snapshots.flatMap(({ usage }) => usage),
+    times: () => snapshots.flatMap(({ times }) => times),
     config: () => first?.config ?? [],
     workers: () => workers,
     transactions: () => distinctTransactions(snapshots),

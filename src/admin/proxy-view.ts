@@ -26,6 +26,7 @@ export interface ClientView {
   readonly waitMs: number
   readonly queryMs: number
   readonly transactionMs: number
+  readonly idleTransactionMs: number
   /** What it waits for, when it does. */
   readonly waitsFor?: string
   /** Why it keeps its server. */
@@ -44,12 +45,26 @@ export interface PoolPlaceView {
   readonly role: string
 }
 
-export interface PoolView extends PoolPlaceView {
+/** What a pool has done since the start, or in a period. */
+export interface PoolTotals {
+  /** Errored connections. */
+  readonly errors: number
+  readonly checkouts: number
+  readonly waitMs: number
+  readonly connectMs: number
+  readonly connects: number
+  readonly connectAttempts: number
+  readonly traffic: TrafficView
+}
+
+export interface PoolView extends PoolPlaceView, PoolTotals {
   readonly clientsActive: number
   readonly clientsWaiting: number
   readonly idle: number
   readonly active: number
   readonly idleInTransaction: number
+  /** Kept by clients across transactions. */
+  readonly locked: number
   readonly opening: number
   readonly total: number
   readonly minSize: number
@@ -63,16 +78,15 @@ export interface PoolView extends PoolPlaceView {
   readonly banLeftMs: number | undefined
   readonly isHealthy: boolean
   readonly isOnline: boolean
-  readonly errors: number
+  /** Servers that came back out of step: thrown away, and of them those that were brought to their end. */
   readonly outOfSync: number
   readonly forceClosed: number
-  readonly checkouts: number
-  readonly waitMs: number
-  readonly connectMs: number
-  readonly connects: number
   readonly waits: PercentilesView
   readonly connectTimes: PercentilesView
-  readonly traffic: TrafficView
+  /** In the last whole `stats_period`; absent before the first has ended. */
+  readonly recent?: PoolTotals & { readonly seconds: number }
+  /** Its user may change the schema (`schema_admin`). */
+  readonly isSchemaAdmin: boolean
   /** Absent when its host is not watched. */
   readonly replication?: ReplicationView
 }
@@ -109,6 +123,16 @@ export interface TrafficView {
   /** Uses of a prepared statement that a server had already, and those for which it was prepared. */
   readonly preparedHits: number
   readonly preparedMisses: number
+  readonly preparedEvictions: number
+  readonly preparedCloses: number
+  readonly errors: number
+  readonly rollbacks: number
+  readonly cleaned: number
+  readonly resynced: number
+  readonly checks: number
+  readonly rowsInserted: number
+  readonly rowsUpdated: number
+  readonly rowsDeleted: number
 }
 
 export interface ServerView extends PoolPlaceView {
@@ -116,6 +140,10 @@ export interface ServerView extends PoolPlaceView {
   readonly processId: number
   readonly ageMs: number
   readonly idleMs: number
+  /** Of the client that holds it. */
+  readonly clientId: number | undefined
+  /** Replies are still owed. */
+  readonly isWaiting: boolean
   readonly isEncrypted: boolean
   readonly preparedStatements: number
   readonly applicationName: string
@@ -154,10 +182,15 @@ export interface DatabaseView {
 }
 
 /** Sums over the clients of one user on one database, gone ones too. */
-export interface UsageView {
+export interface UsageView extends UsageTotals {
   readonly worker: number
   readonly database: string
   readonly user: string
+  /** In the last whole `stats_period`; absent before the first has ended. */
+  readonly recent?: UsageTotals & { readonly seconds: number }
+}
+
+export interface UsageTotals {
   readonly queries: number
   readonly transactions: number
   readonly twoPhase: number
@@ -167,6 +200,21 @@ export interface UsageView {
   readonly waitMs: number
   readonly queryMs: number
   readonly transactionMs: number
+  readonly idleTransactionMs: number
+}
+
+/** Times of requests of one class on one shard, of one user on one database. */
+export interface TimesView {
+  readonly worker: number
+  readonly database: string
+  readonly user: string
+  /** read, write, scatter, merge, gather, split, everywhere, copy, explain, two_phase or control. */
+  readonly requestClass: string
+  /** -1: none, or several. */
+  readonly shard: number
+  /** Of each bucket of TIME_BOUNDS by itself, and of what is longer. */
+  readonly counts: readonly number[]
+  readonly sumMs: number
 }
 
 export interface ConfigView {
@@ -235,6 +283,7 @@ export interface ProxyView {
   databases(): readonly DatabaseView[]
   users(): readonly { readonly name: string; readonly poolMode: string }[]
   usage(): readonly UsageView[]
+  times(): readonly TimesView[]
   config(): readonly ConfigView[]
   workers(): readonly WorkerView[]
   /** As the sweep of a moment ago has found them. */

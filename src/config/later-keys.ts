@@ -1,7 +1,6 @@
 /** Keys that are read and checked but do nothing yet; whoever writes one is told. A line goes when its effect comes. */
 export const laterKeys: ReadonlySet<string> = new Set([
   'general.client_connection_recovery',
-  'general.healthcheck_port',
   'general.require_healthcheck_on_discovery',
   'general.prepared_statements_ttl',
   'general.prepared_statements_ttl_jitter',
@@ -30,10 +29,6 @@ export const laterKeys: ReadonlySet<string> = new Set([
   'general.log_disconnections',
   'general.log_dedup_window',
   'general.log_dedup_threshold',
-  'general.stats_period',
-  'general.openmetrics_port',
-  'general.openmetrics_host',
-  'general.openmetrics_namespace',
   'general.web_port',
   'general.web_host',
   'general.mirror_queue',
@@ -49,7 +44,6 @@ export const laterKeys: ReadonlySet<string> = new Set([
   'omnisharded_tables.sticky',
   'replication.*',
   'mirroring.*',
-  'otel.*',
 ])
 
 /**

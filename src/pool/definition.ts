@@ -55,6 +55,7 @@ export interface PoolDefinition {
   /** Hosts with a fixed role are looked at too, from so long after the start; Infinity: they are not. */
   readonly lagCheckDelayMs: number
   /** For SHOW POOLS. */
+  readonly schemaAdmin: boolean
   readonly poolerMode: 'transaction' | 'session' | 'statement'
 }
 

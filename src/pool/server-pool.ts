@@ -277,6 +277,7 @@ export class ServerPool {
 
   async #check(server: ServerConnection): Promise<boolean> {
     if (!server.isIdle) return false
+    server.traffic.checks++
     const { clock, log } = this.#environment
     const timer = clock.after(this.definition.health.checkTimeoutMs, () => server.destroy())
     try {

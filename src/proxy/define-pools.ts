@@ -123,6 +123,7 @@ function definePool(
     roleCheckIntervalMs: general.lsnCheckIntervalMs,
     lagCheckDelayMs: lagCheckDelayOf(general),
     poolerMode: mode,
+    schemaAdmin: user.schemaAdmin,
   }
 }
 

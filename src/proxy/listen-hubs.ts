@@ -95,6 +95,8 @@ export class ListenHubs {
         isEncrypted: server.socket.encrypted,
         preparedStatements: 0,
         applicationName: 'pgshard listener',
+        clientId: undefined,
+        isWaiting: false,
         traffic: server.traffic,
       }
     })

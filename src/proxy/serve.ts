@@ -10,6 +10,7 @@ import { loadConfig } from '../config/load-config.js'
 import type { LoadedConfig, LoadOptions } from '../config/loaded-config.js'
 import { engineError } from '../errors/engine-error.js'
 import { watchCore } from './core-watch.js'
+import { type Outlets, openOutlets } from './observe/open-outlets.js'
 import type { ServingProxy } from './proxy.js'
 import { type ServingOptions, startServing } from './start-serving.js'
 
@@ -35,8 +36,9 @@ export async function serve(
 ): Promise<number> {
   const { load, version, host, port, trace, onTwoPhaseStep } = options
   const log = openProxyLog(options, config)
+  const inForce = { newest: config }
   const proxy = await startServing({
-    config: { newest: config },
+    config: inForce,
     loadAgain: () => loadConfig(load),
     version,
     log,
@@ -46,10 +48,16 @@ export async function serve(
     ...(onTwoPhaseStep === undefined ? {} : { onTwoPhaseStep }),
   })
   const signals = listenToSignals(proxy, log)
+  let outlets: Outlets | undefined
   try {
+    outlets = await openOutlets({
+      ...{ clock: systemClock, log, look: () => proxy.view },
+      config: () => inForce.newest,
+    })
     // Only now: a second process that finds the port in use must not touch the first one's file.
     if (options.pidFile !== undefined) writePidFile(options.pidFile)
   } catch (error) {
+    await outlets?.close()
     proxy.shutdown(true)
     throw error
   }
@@ -65,6 +73,7 @@ export async function serve(
   })
   const isDrained = await proxy.ended
   unwatch()
+  await outlets.close()
   signals.close()
   if (options.pidFile !== undefined) rmSync(options.pidFile, { force: true })
   return isDrained ? 0 : 1

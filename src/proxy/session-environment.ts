@@ -25,6 +25,7 @@ import type { Guests } from './guests.js'
 import type { InForce } from './in-force.js'
 import type { ListenHubs } from './listen-hubs.js'
 import { loginRulesFor } from './login-rules.js'
+import type { Observed } from './observe/observed.js'
 import { requestWatches } from './request-watch.js'
 import type { TopologyWatch } from './topology/topology-watch.js'
 import type { TwoPhaseCommits } from './two-phase-commits.js'
@@ -50,6 +51,7 @@ export interface EnvironmentParts {
   readonly deadlocks: DeadlockWatch
   readonly topology: Pick<TopologyWatch, 'accessTo'>
   readonly listenHubs: ListenHubs
+  readonly observed: Observed
 }
 
 export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
@@ -100,6 +102,7 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       planner: known.planner,
       epoch: from.topology.accessTo(database),
       pipelines: pipelinesOf(shardPools),
+      times: from.observed.times.of(user, database),
       statements: known.statements,
       poolerMode,
       crossShardWrites: crossShardWrites(from, entry, shardPools),

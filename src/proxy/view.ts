@@ -19,6 +19,7 @@ import type { Cancels } from './cancels.js'
 import type { ClientRegistry } from './client-registry.js'
 import { sharedId, type WorkerPlace } from './fleet.js'
 import type { ListenHubs } from './listen-hubs.js'
+import { type Observed, poolKey, totalsOf, usageKey } from './observe/observed.js'
 import { replicationOf } from './replication-view.js'
 import type { TopologyWatch } from './topology/topology-watch.js'
 import type { TwoPhaseCommits } from './two-phase-commits.js'
@@ -34,30 +35,37 @@ export interface ViewSources {
   readonly listenHubs: ListenHubs
   readonly twoPhase: Pick<TwoPhaseCommits, 'unfinished'>
   readonly topology: Pick<TopologyWatch, 'states'>
+  readonly observed: Observed
   isDraining(): boolean
   /** The configuration in force. */
   config(): LoadedConfig
 }
 
 export function makeView(sources: ViewSources): ProxyView {
-  const { clock, pools, clients, place, listenHubs } = sources
+  const { clock, pools, clients, place, listenHubs, observed } = sources
   return {
     version: sources.version,
     nowMs: () => clock.nowMs(),
     uptimeMs: () => clock.monotonicMs() - sources.startedAtMs,
     clients: () => [...clients.all()].map(({ id, client }) => clientRow(place, id, client)),
     pools: () => {
-      const nowMs = clock.monotonicMs()
-      return [...pools.all()].map((pool) => poolRow(place, pool, nowMs))
+      const looked = { nowMs: clock.monotonicMs(), holders: holdersOf(clients), observed }
+      return [...pools.all()].map((pool) => poolRow(place, pool, looked))
     },
-    servers: () => [
-      ...[...pools.all()].flatMap((pool) => serverRows(place, pool)),
-      ...listenHubs.servers(),
-    ],
+    servers: () => {
+      const holders = holdersOf(clients)
+      const own = [...pools.all()].flatMap((pool) => serverRows(place, pool, holders))
+      return [...own, ...listenHubs.servers()]
+    },
     listeners: () => listenHubs.listeners(),
     databases: () => databaseRows(sources.config(), pools),
     users: () => userRows(sources.config()),
-    usage: () => clients.usage().map((usage) => ({ worker: place.number, ...usage })),
+    usage: () =>
+      clients.usage().map((usage) => {
+        const recent = observed.recent.usage(usageKey(usage))
+        return { worker: place.number, ...usage, ...(recent ? { recent } : {}) }
+      }),
+    times: () => observed.times.rows(place.number),
     config: () => configRows(sources.config()),
     workers: () => [workerRow(sources)],
     transactions: () => [...sources.twoPhase.unfinished()],
@@ -122,10 +130,32 @@ const placeOf = (place: WorkerPlace, pool: ServerPool): PoolPlaceView => ({
 const isInTransaction = (server: ServerConnection): boolean =>
   server.status !== TX_IDLE && server.outstanding === 0
 
-function poolRow(place: WorkerPlace, pool: ServerPool, nowMs: number): PoolView {
+/** Who holds a server now. */
+type Holders = ReadonlyMap<ServerConnection, { readonly id: number; readonly isPinned: boolean }>
+
+function holdersOf(clients: ClientRegistry): Holders {
+  const holders = new Map<ServerConnection, { id: number; isPinned: boolean }>()
+  for (const { id, client } of clients.all())
+    for (const server of client.servers)
+      holders.set(server, { id, isPinned: client.pins.length > 0 })
+  return holders
+}
+
+interface Looked {
+  readonly nowMs: number
+  readonly holders: Holders
+  readonly observed: Observed
+}
+
+function poolRow(
+  place: WorkerPlace,
+  pool: ServerPool,
+  { nowMs, holders, observed }: Looked,
+): PoolView {
   const replication = replicationOf(pool.hostState, nowMs)
   const now = pool.pool.snapshot()
   const { counters, limits } = pool.pool
+  const recent = observed.recent.pool(poolKey(pool))
   const lent = [...pool.pool.resources()].filter((server) => server.isLent)
   const idleInTransaction = lent.filter(({ resource }) => isInTransaction(resource)).length
   return {
@@ -135,6 +165,7 @@ function poolRow(place: WorkerPlace, pool: ServerPool, nowMs: number): PoolView 
     idle: now.idle,
     active: now.lent - idleInTransaction,
     idleInTransaction,
+    locked: lent.filter(({ resource }) => holders.get(resource)?.isPinned).length,
     opening: now.opening,
     total: now.total,
     minSize: limits.minSize,
@@ -147,21 +178,18 @@ function poolRow(place: WorkerPlace, pool: ServerPool, nowMs: number): PoolView 
     banLeftMs: pool.health.banLeftMs,
     isHealthy: pool.isHealthy,
     isOnline: now.isOnline,
-    errors: counters.failed + counters.openFailed + counters.checksFailed,
     outOfSync: counters.outOfSync,
     forceClosed: counters.forceClosed,
-    checkouts: counters.checkouts,
-    waitMs: counters.waitMs,
-    connectMs: pool.connectMs,
-    connects: counters.opened,
+    ...totalsOf(pool),
+    isSchemaAdmin: pool.definition.schemaAdmin,
+    ...(recent ? { recent } : {}),
     waits: pool.waits.summary(),
     connectTimes: pool.connects.summary(),
-    traffic: pool.traffic(),
     ...(replication ? { replication } : {}),
   }
 }
 
-function serverRows(place: WorkerPlace, pool: ServerPool): ServerView[] {
+function serverRows(place: WorkerPlace, pool: ServerPool, holders: Holders): ServerView[] {
   return [...pool.pool.resources()].map(({ resource, isLent, ageMs, idleMs }) => ({
     ...placeOf(place, pool),
     state: !isLent ? 'idle' : isInTransaction(resource) ? 'idle in transaction' : 'active',
@@ -172,8 +200,13 @@ function serverRows(place: WorkerPlace, pool: ServerPool): ServerView[] {
     preparedStatements: resource.prepared.size,
     applicationName: resource.parameters.get('application_name') ?? '',
     traffic: resource.traffic,
+    clientId: clientOf(place, holders.get(resource)?.id),
+    isWaiting: resource.outstanding > 0,
   }))
 }
+
+const clientOf = (place: WorkerPlace, id: number | undefined): number | undefined =>
+  id === undefined ? undefined : sharedId(place, id)
 
 function databaseRows(config: LoadedConfig, pools: Pools): DatabaseView[] {
   const all = [...pools.all()]

@@ -32,12 +32,14 @@ export class ReplyScanner {
   receiver: ReplyReceiver
   /** Descriptions are told in the numbers of shard 0. */
   numbers: NumbersHolder | undefined
+  readonly #traffic: { errors: number }
   #rowBytesLeft = 0
   #pending: Buffer = nothing
   #used = 0
 
-  constructor(receiver: ReplyReceiver) {
+  constructor(receiver: ReplyReceiver, traffic: { errors: number } = { errors: 0 }) {
     this.receiver = receiver
+    this.#traffic = traffic
   }
 
   /** A part of a row was handed on, and the rest has not come. */
@@ -96,7 +98,9 @@ export class ReplyScanner {
     const next = at + frameLength(chunk, at, MAX_BODY_BYTES) + 1
     if (next > chunk.length) return at
     this.#tell(chunk, at)
-    this.receiver.frame(chunk[at] as number, chunk, at, next)
+    const tag = chunk[at] as number
+    if (tag === backend.errorResponse) this.#traffic.errors++
+    this.receiver.frame(tag, chunk, at, next)
     return next
   }
 
@@ -140,6 +144,7 @@ export class ReplyScanner {
     if (isRow(tag)) this.receiver.rows(whole, 0, total)
     else {
       this.#tell(whole, 0)
+      if (tag === backend.errorResponse) this.#traffic.errors++
       this.receiver.frame(tag, whole, 0, total)
     }
     return at

@@ -77,7 +77,7 @@ export class ServerConnection {
     const named = Math.max(1, Math.min(started.preparedLimit / 4, MOST_NAMES))
     this.names = new NamesOnServer(named)
     this.prepared = new PreparedOnServer(started.preparedLimit - named)
-    this.#scanner = new ReplyScanner(this.#idleReceiver)
+    this.#scanner = new ReplyScanner(this.#idleReceiver, this.traffic)
     this.socket.onChunk = (chunk) => this.#read(chunk)
     this.socket.onClose = (error) => this.#closed(error)
     this.socket.onDrain = () => this.#receiver?.drained?.()
@@ -158,7 +158,10 @@ export class ServerConnection {
   notePrepared(statement: SharedStatement): void {
     if (this.prepared.has(statement)) return
     this.traffic.preparedMisses++
-    this.closing.push(...this.prepared.add(statement))
+    const pushedOut = this.prepared.add(statement)
+    if (pushedOut.length === 0) return
+    this.traffic.preparedEvictions += pushedOut.length
+    this.closing.push(...pushedOut)
   }
 
   /** DEALLOCATE ALL, or more, has run. */

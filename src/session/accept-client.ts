@@ -142,6 +142,7 @@ class ConsoleHandle implements ClientHandle {
   readonly state = 'idle'
   readonly pins: readonly string[] = []
   readonly preparedStatements = 0
+  readonly servers = []
   readonly isQuiet = true
   readonly figures: ClientFigures = newFigures()
   readonly #socket: ByteSocket

@@ -12,6 +12,7 @@ export function newFigures(): ClientFigures {
     waitMs: 0,
     queryMs: 0,
     transactionMs: 0,
+    idleTransactionMs: 0,
   }
 }
 
@@ -25,4 +26,5 @@ export function addFigures(sum: ClientFigures, figures: ClientFigures): void {
   sum.waitMs += figures.waitMs
   sum.queryMs += figures.queryMs
   sum.transactionMs += figures.transactionMs
+  sum.idleTransactionMs += figures.idleTransactionMs
 }

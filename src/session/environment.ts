@@ -7,6 +7,7 @@ import type { Log } from '../base/log.js'
 import type { ShardDifference } from '../catalog/read-habits.js'
 import type { DeadlockParty } from '../executor/deadlock-graph.js'
 import type { Pipelines } from '../executor/pipeline/pipelines.js'
+import type { RequestTimes } from '../metrics/request-times.js'
 import type { QueryPlanner } from '../plan/plan.js'
 import type { ShardPools } from '../pool/shard-pools.js'
 import type { ServerConnection } from '../server/server-connection.js'
@@ -28,6 +29,8 @@ export interface ClientFigures {
   waitMs: number
   queryMs: number
   transactionMs: number
+  /** Of it, waiting for the client. */
+  idleTransactionMs: number
 }
 
 /** What the registry of clients sees of a session. */
@@ -48,6 +51,8 @@ export interface ClientHandle {
   /** Why it keeps its server; empty when it does not. */
   readonly pins: readonly string[]
   readonly preparedStatements: number
+  /** Those that it holds now. */
+  readonly servers: readonly ServerConnection[]
   readonly lastRequestAtMs: number
   /** Cancels what runs now, if anything does. */
   cancel(): void
@@ -72,6 +77,8 @@ export interface DatabaseAccess {
   readonly pools: ShardPools
   readonly planner: QueryPlanner
   readonly statements: StatementRegistry
+  /** Takes the time of each request. Absent: nobody wants to know. */
+  readonly times?: RequestTimes
   /** Absent: nobody follows moves of the database. */
   readonly epoch?: EpochAccess
   /** Absent: every request gets a server of its own. */

@@ -1,5 +1,6 @@
 /** The request that runs now, and what its end means to the session around it. */
 import type { EngineError } from '../errors/engine-error.js'
+import { CONTROL, NO_SHARD, READ } from '../metrics/request-times.js'
 import type { Plan, PlannedStatement } from '../plan/plan.js'
 import type { ClientOutput } from './client-output.js'
 import type { ClientFigures, DatabaseAccess, SessionEnvironment } from './environment.js'
@@ -17,9 +18,27 @@ export interface RunningRequest {
   /** Flushed, and its Sync has not come: an error is not followed by ReadyForQuery yet. */
   awaitsSync: boolean
   startedMs: number
+  /** Of REQUEST_CLASSES, and the one shard that has it. */
+  requestClass: number
+  shard: number
   /** Called once the client has heard its end. */
   whenEnded?: () => void
 }
+
+export const newRequest = (
+  protocol: RunningRequest['protocol'],
+  statements: CompletedStatement[],
+  startedMs: number,
+): RunningRequest => ({
+  protocol,
+  statements,
+  at: 0,
+  failed: false,
+  awaitsSync: false,
+  startedMs,
+  requestClass: CONTROL,
+  shard: NO_SHARD,
+})
 
 export const newSharedRequest = (): RunningRequest => ({
   protocol: 'simple',
@@ -28,6 +47,8 @@ export const newSharedRequest = (): RunningRequest => ({
   failed: false,
   awaitsSync: false,
   startedMs: 0,
+  requestClass: READ,
+  shard: 0,
 })
 
 /** Statements of one request that run one after the other, each in its own way. */

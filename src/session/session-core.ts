@@ -14,10 +14,12 @@ import type { ClientOutput } from './client-output.js'
 import type { ClientFigures, DatabaseAccess, SessionEnvironment } from './environment.js'
 import type { Listening } from './listen/listening.js'
 import { inOwnWords, limitError } from './own-words.js'
+import { RequestBooks } from './request-books.js'
 import { PipelinedRequests } from './requests/pipelined.js'
 import { SendAgain } from './requests/send-again.js'
 import {
   type CoreParts,
+  newRequest,
   newSharedRequest,
   type RequestScript,
   type RunningRequest,
@@ -52,6 +54,7 @@ export class SessionCore {
   script: RequestScript | undefined
   /** The shard for a statement that any can answer. */
   readonly nextShard: () => number
+  readonly #books: RequestBooks
   #sawFatal = false
   /** One object for all requests that share a server. */
   readonly #shared: RunningRequest = newSharedRequest()
@@ -73,6 +76,7 @@ export class SessionCore {
     this.output = options.output
     this.transaction = options.transaction
     this.figures = options.figures
+    this.#books = new RequestBooks(options.figures, options.access.times)
     this.told = options.told
     this.hooks = options.hooks
     this.identity = options.identity
@@ -97,14 +101,9 @@ export class SessionCore {
   /** Notes that a request runs; its statements are told apart by their CommandComplete. */
   begin(protocol: 'simple' | 'extended', statements: CompletedStatement[]): void {
     this.pipelined.disturb()
-    this.running = {
-      protocol,
-      statements,
-      at: 0,
-      failed: false,
-      awaitsSync: false,
-      startedMs: this.environment.clock.monotonicMs(),
-    }
+    const nowMs = this.environment.clock.monotonicMs()
+    this.#books.starts(nowMs)
+    this.running = newRequest(protocol, statements, nowMs)
     this.cancelled = false
     this.timedOut = undefined
     this.listening?.requestStarts()
@@ -127,7 +126,7 @@ export class SessionCore {
   endedShared(nowMs: number): void {
     const { running } = this
     this.running = undefined
-    if (running) this.figures.queryMs += nowMs - running.startedMs
+    if (running) this.#books.ended(running, nowMs, false)
     this.hooks.requestEnded()
   }
 
@@ -261,8 +260,9 @@ export class SessionCore {
     running?.whenEnded?.()
     this.again = undefined
     this.fanOut = undefined
-    if (running) this.figures.queryMs += this.environment.clock.monotonicMs() - running.startedMs
-    if (!this.transaction.isExplicit) {
+    const { isExplicit } = this.transaction
+    if (running) this.#books.ended(running, this.environment.clock.monotonicMs(), isExplicit)
+    if (!isExplicit) {
       this.transaction.keepImplicit()
       if (this.statements.portals.size > 0) this.statements.portals.clear()
       if (this.held.size > 0) this.held.releaseAll()

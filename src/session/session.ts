@@ -6,6 +6,7 @@ import type { Timer } from '../base/clock.js'
 import { type EngineError, engineError, toEngineError } from '../errors/engine-error.js'
 import type { ByteSocket } from '../net/byte-socket.js'
 import type { Plan, PlannedStatement } from '../plan/plan.js'
+import type { ServerConnection } from '../server/server-connection.js'
 import { FrameReader, tagName } from '../wire/frame-reader.js'
 import { frontend } from '../wire/tags.js'
 import { errorFrame } from './answers.js'
@@ -134,6 +135,10 @@ export class Session implements ClientHandle {
 
   get preparedStatements(): number {
     return this.#core.statements.size
+  }
+
+  get servers(): readonly ServerConnection[] {
+    return this.#core.held.all().map(({ server }) => server)
   }
 
   get isQuiet(): boolean {

@@ -43,6 +43,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       { cause: error },
     )
   }
-  const port = app.addresses()[0]?.port ?? options.port
+  const address = app.server.address()
+  const port = typeof address === 'object' && address ? address.port : options.port
   return { host, port, close: () => app.close() }
 }

@@ -9,6 +9,7 @@ import type { Log } from '../base/log.js'
 import { loadConfig } from '../config/load-config.js'
 import type { GeneralConfig, LoadedConfig } from '../config/loaded-config.js'
 import { MAX_WORKERS } from '../proxy/fleet.js'
+import { type Outlets, openOutlets } from '../proxy/observe/open-outlets.js'
 import { openProxyLog, type ServeOptions, serve, writePidFile } from '../proxy/serve.js'
 import { tightestLimit } from './share-limits.js'
 import { WorkerFleet } from './worker-fleet.js'
@@ -67,15 +68,22 @@ async function serveFleet(
   })
   await fleet.start()
   const signals = listenToSignals(fleet, log)
+  let outlets: Outlets | undefined
   try {
+    outlets = await openOutlets({
+      ...{ clock: systemClock, log, look: () => fleet.view() },
+      config: () => fleet.config,
+    })
     // Only now: a second process that finds the port in use must not touch the first one's file.
     if (pidFile !== undefined) writePidFile(pidFile)
   } catch (error) {
+    await outlets?.close()
     fleet.shutdown(true)
     throw error
   }
   options.announce(`listening on ${fleet.host}:${fleet.port}`)
   const isDrained = await fleet.ended
+  await outlets.close()
   signals.close()
   if (pidFile !== undefined) rmSync(pidFile, { force: true })
   return isDrained ? 0 : 1

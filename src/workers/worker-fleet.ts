@@ -3,8 +3,8 @@
  * It routes nothing itself and holds no connection to PostgreSQL.
  */
 import { randomBytes } from 'node:crypto'
-import type { ViewSnapshot } from '../admin/merge-views.js'
-import type { WorkerView } from '../admin/proxy-view.js'
+import { mergeViews, type ViewSnapshot } from '../admin/merge-views.js'
+import type { ProxyView, WorkerView } from '../admin/proxy-view.js'
 import type { Clock } from '../base/clock.js'
 import { type Deferred, deferred } from '../base/deferred.js'
 import type { Log, LogLevel } from '../base/log.js'
@@ -102,6 +102,17 @@ export class WorkerFleet {
 
   get port(): number {
     return this.#listeners[0]?.port ?? 0
+  }
+
+  /** In force. */
+  get config(): LoadedConfig {
+    return this.#reload.config
+  }
+
+  /** All workers together. */
+  async view(): Promise<ProxyView> {
+    const { snapshots, workers } = await this.#look()
+    return mergeViews(snapshots, workers)
   }
 
   /** Resolves when all are ready. @throws NET_LISTEN_FAILED, or why a worker could not start */

@@ -292,6 +292,7 @@ export class Lane implements ServerReceiver, Carrier {
       this.#handKept(slot, client)
       client.ready()
       this.#hand(slot, client, buffer, start, end)
+      if (!slot.failed) server.traffic.reads++
       if (!client.output.flush()) this.#hold(client)
       client.finished(this.#headSinceMs)
     }

@@ -23,6 +23,7 @@ export function preludeFor(server: ServerConnection, settings: Settings): Prelud
   const pieces: Buffer[] = []
   if (server.closing.length > 0) {
     pieces.push(closeFrames(server.closing))
+    server.traffic.preparedCloses += server.closing.length
     server.closing = []
   }
   if (sql !== '') pieces.push(queryFrame(sql))

@@ -1,5 +1,6 @@
 /** The end of a transaction over several servers: COMMIT by `cross_shard_writes`, or ROLLBACK everywhere. */
 import { engineError, toEngineError } from '../../errors/engine-error.js'
+import { TWO_PHASE } from '../../metrics/request-times.js'
 import { TX_IDLE } from '../../wire/tags.js'
 import { noticeFrame } from '../answers.js'
 import type { SessionCore } from '../session-core.js'
@@ -72,6 +73,7 @@ async function commitWriters(core: SessionCore, writers: readonly HeldServer[]):
       )
       for (const held of writers) committed(core, held)
       core.figures.twoPhase++
+      if (core.running) core.running.requestClass = TWO_PHASE
       if (pending.length > 0) core.output.append(pendingNotice(pending))
     }
   }

@@ -11,6 +11,7 @@ import { queryFrame } from '../../server/server-connection.js'
 import { completeFrame } from '../answers.js'
 import { hearFirst } from '../listen/hear-first.js'
 import { refuseChannels } from '../listen/listening-channels.js'
+import { noteShard } from '../request-books.js'
 import type { SessionCore } from '../session-core.js'
 import type { ClientStatement } from '../state/client-statements.js'
 import type { HeldServer } from '../state/held-servers.js'
@@ -265,6 +266,7 @@ export class ExtendedQuery {
     }
     const shard = core.isSharded ? this.#shardOf(plans) : 0
     const role = requestRole(core, statements, plans)
+    noteShard(core.running, statements, shard)
     if (this.#bound && this.#bound.shard !== shard) this.#leaveBound()
     const alone = () => core.withShard(shard, role, (held) => this.#sendChecked(held, steps, end))
     if (end === 'flush' || this.#bound) return alone()

@@ -4,7 +4,9 @@
  */
 import { type EngineError, engineError, toEngineError } from '../../errors/engine-error.js'
 import { FinishReply } from '../../gather/finish.js'
-import { analyzeSql, planLoad } from '../../gather/plan-load.js'
+import { keysOf, wasReadable } from '../../gather/part-sql.js'
+import { analyzeSql, type Situation } from '../../gather/plan-load.js'
+import { takeInRounds } from '../../gather/take-rounds.js'
 import { type Taken, takeRows } from '../../gather/take-rows.js'
 import type { GatheredTable, GatherProgram } from '../../plan/gather-program.js'
 import type { Plan } from '../../plan/plan.js'
@@ -183,7 +185,7 @@ async function prepareApart(core: SessionCore, { server }: HeldServer): Promise<
 async function take(core: SessionCore, site: Site): Promise<Taken> {
   const { helds, finisher, isApart, tables, views } = site
   const { transaction, access } = core
-  const load = planLoad(tables, views, {
+  const situation: Situation = {
     shardCount: access.planner.shardCount,
     ...(isApart ? {} : { ownShard: finisher.shard }),
     snapshot: !transaction.isExplicit
@@ -192,19 +194,25 @@ async function take(core: SessionCore, site: Site): Promise<Taken> {
         ? 'transaction'
         : 'statement',
     settings: transaction.effective,
-  })
+  }
   const serverOf = (shard: number) => {
     const held = helds.find((one) => one.shard === shard)
     if (!held) throw engineError('INTERNAL', { message: `no server of shard ${shard} was taken` })
     return held.server
   }
-  const taken = await takeRows({
-    finisher: finisher.server,
-    loadSql: load.loadSql,
-    formats: load.formats,
-    sources: load.sources.map((source) => ({ ...source, server: serverOf(source.shard) })),
-    limits: access.gatherLimits,
-    failed: () => core.held.cancel(),
+  const taken = await takeInRounds(tables, views, situation, {
+    keysOf: async (joined) => {
+      const [result] = (await finisher.server.query(keysOf(joined))).slice(-1)
+      const keys = result?.rows[0]?.[0]
+      const encoding = finisher.server.parameters.get('client_encoding')
+      return keys && !wasReadable(keys, encoding) ? undefined : keys
+    },
+    take: ({ loadSql, formats, sources }, before) =>
+      takeRows({
+        ...{ finisher: finisher.server, loadSql, formats, before, limits: access.gatherLimits },
+        sources: sources.map((source) => ({ ...source, server: serverOf(source.shard) })),
+        failed: () => core.held.cancel(),
+      }),
   })
   if (transaction.isExplicit) for (const held of helds) held.worked = true
   return taken

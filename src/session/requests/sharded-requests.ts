@@ -198,7 +198,10 @@ export class ShardedRequests {
       (outcome) => {
         const committed = outcome.tag?.startsWith('COMMIT') === true && !outcome.error
         const settings = committed ? core.transaction.settings : core.transaction.base
-        for (const held of helds) held.server.settings = settings
+        for (const held of helds) {
+          held.server.settings = settings
+          if (!committed) held.server.traffic.rollbacks++
+        }
         this.#ended(committed, chain && !outcome.error)
         core.figures.transactions++
         this.#finish(outcome)

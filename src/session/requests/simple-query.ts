@@ -10,6 +10,7 @@ import { emptyQueryFrame } from '../answers.js'
 import { hearFirst } from '../listen/hear-first.js'
 import { answerChannels, refusePrepare } from '../listen/listening-channels.js'
 import { channelsOf, silenceListen } from '../listen/silent-listen.js'
+import { noteSeveral, noteShard } from '../request-books.js'
 import type { SessionCore } from '../session-core.js'
 import { completedOf } from '../state/apply-effects.js'
 import type { HeldServer } from '../state/held-servers.js'
@@ -144,6 +145,7 @@ function runByPlan(
   frame: Buffer,
 ): void {
   const plan = only.route(undefined, core.routeContext())
+  noteSeveral(core.running, plan)
   switch (plan.how) {
     case 'relay':
       return relayPlanned(core, [plan], query, frame)
@@ -230,6 +232,7 @@ function relay(
   frame: Buffer,
 ): void {
   const only = query.statements.length === 1 ? query.statements[0] : undefined
+  noteShard(core.running, query.statements, shard)
   const unread = (bytes: Buffer) => {
     const text = bytes.toString('utf8', 5, bytes.length - 1)
     runAlone.call({ core, shard, role, query: core.access.planner.plan(text) }, bytes)

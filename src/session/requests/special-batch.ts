@@ -1,5 +1,6 @@
 /** A batch whose one statement is for several servers: each way to answer it, by the plan. */
 import type { Plan, PlannedStatement } from '../../plan/plan.js'
+import { noteSeveral } from '../request-books.js'
 import type { SessionCore } from '../session-core.js'
 import { openingFrame, scatterBatch } from './batch-answers.js'
 import type { Step } from './batch-steps.js'
@@ -25,6 +26,7 @@ export function runSpecialBatch(
     const portal = step.kind === 'bind' && core.statements.portals.get(step.item.portal)
     if (portal) portal.isSeveral = true
   }
+  noteSeveral(core.running, plan)
   switch (plan.how) {
     case 'copy':
       return copyBatch(core, sharded, steps, plan, statement)

@@ -2,6 +2,7 @@
 import type { Effects } from '../../plan/effects.js'
 import type { PlannedStatement } from '../../plan/plan.js'
 import { Settings } from '../../server/settings.js'
+import { countRows } from '../../server/traffic.js'
 import { completeFrame } from '../answers.js'
 import type { ClientFigures, DatabaseAccess } from '../environment.js'
 import { isSilentListen } from '../listen/silent-listen.js'
@@ -91,8 +92,12 @@ export function applyCompleted(
   else if (!target.transaction.isExplicit) target.figures.transactions++
   if (!statement.isNeutral) {
     held.worked = true
-    if (!statement.isRead) held.wrote = true
-    held.server.traffic[statement.isRead ? 'reads' : 'writes']++
+    if (statement.isRead) held.server.traffic.reads++
+    else {
+      held.wrote = true
+      held.server.traffic.writes++
+      countRows(held.server.traffic, tag)
+    }
   }
   for (const setting of effects.settings ?? []) {
     target.transaction.apply(setting, statement.sql)
@@ -160,6 +165,7 @@ function applyTransaction(
     case 'commit':
     case 'rollback':
       target.figures.transactions++
+      if (!tag.startsWith('COMMIT')) held.server.traffic.rollbacks++
       transaction.end(tag.startsWith('COMMIT'), effect.chain)
       held.worked = false
       held.wrote = false

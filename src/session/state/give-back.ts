@@ -22,6 +22,7 @@ export async function giveBack(held: {
 /** DISCARD ALL, and the books with it. */
 export async function cleanServer(server: ServerConnection): Promise<void> {
   await server.query('DISCARD ALL')
+  server.traffic.cleaned++
   server.forgetStatements()
   server.settings = Settings.none
   server.unnamed = undefined

@@ -73,6 +73,7 @@ function closeOld(server: ServerConnection, prelude: Told): void {
     prelude.bytes.push(namedFrame('close', 'S', statement.serverName))
     prelude.expectations.push({ kind: 'close', skip: true })
   }
+  server.traffic.preparedCloses += server.closing.length
   server.closing = []
   prelude.bytes.push(syncFrame)
   prelude.expectations.push({ kind: 'sync', skip: true })

@@ -1,6 +1,7 @@
 /** What becomes of the servers of a client that has gone: cancelled, rolled back, cleaned and given back, or dropped. */
 
 import { deferred } from '../../base/deferred.js'
+import type { ServerConnection } from '../../server/server-connection.js'
 import type { SessionCore } from '../session-core.js'
 import { cleanServer } from './give-back.js'
 import type { HeldServer } from './held-servers.js'
@@ -50,7 +51,7 @@ async function recover(core: SessionCore, held: HeldServer, pinned: boolean): Pr
   const timer = core.environment.clock.after(limits.rollbackTimeoutMs, () => server.destroy())
   try {
     if (server.outstanding > 0) await settle(held, connectionRecovery)
-    if (server.status !== 0x49) await server.query('ROLLBACK')
+    if (server.status !== 0x49) await rollBack(server)
     // what ran to its end unheard may have set, listened or locked anything
     if (pinned || isBusy || server.tainted) await cleanServer(server)
     else
@@ -63,6 +64,11 @@ async function recover(core: SessionCore, held: HeldServer, pinned: boolean): Pr
   } finally {
     timer.cancel()
   }
+}
+
+async function rollBack(server: ServerConnection): Promise<void> {
+  await server.query('ROLLBACK')
+  server.traffic.rollbacks++
 }
 
 /** A server does not look at its connection while it works: without a cancel it would go on, and keep its locks. */
@@ -81,4 +87,5 @@ async function settle(
   if (recovery !== 'recover') throw new Error('not recovered by configuration')
   // together: a server that is lost before the cancel is through must not reject unheard
   await Promise.all([server.drain(), server.cancel()])
+  server.traffic.resynced++
 }

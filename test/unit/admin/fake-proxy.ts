@@ -1,8 +1,10 @@
 /** A proxy of two pools and one client for the console, and a record of what it was asked to do. */
 import type { ConsoleControl } from '../../../src/admin/move-control.js'
 import type { ClientView, PoolView, ProxyView } from '../../../src/admin/proxy-view.js'
+import { noTraffic } from '../../../src/server/traffic.js'
 
 const traffic = {
+  ...noTraffic(),
   transactions: 10,
   queries: 30,
   received: 1000,
@@ -11,6 +13,16 @@ const traffic = {
   writes: 5,
   preparedHits: 4,
   preparedMisses: 2,
+}
+
+const recent = {
+  errors: 0,
+  checkouts: 7,
+  waitMs: 4,
+  connectMs: 2,
+  connects: 5,
+  connectAttempts: 6,
+  traffic,
 }
 
 export const fakePool = (rest: Partial<PoolView> = {}): PoolView => ({
@@ -27,6 +39,7 @@ export const fakePool = (rest: Partial<PoolView> = {}): PoolView => ({
   idle: 3,
   active: 1,
   idleInTransaction: 1,
+  locked: 0,
   opening: 0,
   total: 5,
   minSize: 1,
@@ -46,9 +59,12 @@ export const fakePool = (rest: Partial<PoolView> = {}): PoolView => ({
   waitMs: 4,
   connectMs: 2,
   connects: 5,
+  connectAttempts: 6,
+  isSchemaAdmin: false,
   waits: { p50Ms: 1, p95Ms: 2, p99Ms: 3, maxMs: 4 },
   connectTimes: { p50Ms: 1, p95Ms: 2, p99Ms: 3, maxMs: 4 },
   traffic,
+  recent: { ...recent, seconds: 10 },
   ...rest,
 })
 
@@ -73,6 +89,7 @@ export const fakeClient: ClientView = {
   waitMs: 0.5,
   queryMs: 1.5,
   transactionMs: 2,
+  idleTransactionMs: 1,
   pins: ['temporary object'],
   preparedStatements: 0,
 }
@@ -93,6 +110,7 @@ export function fakeProxy() {
     databases: () => [],
     users: () => [{ name: 'alice', poolMode: 'transaction' }],
     usage: () => [],
+    times: () => [],
     config: () => [{ name: 'port', value: '6432', source: 'default' }],
     workers: () => [],
     transactions: () => [],

@@ -46,6 +46,7 @@ export function definePool(
     roleCheckIntervalMs: 200,
     lagCheckDelayMs: Number.POSITIVE_INFINITY,
     poolerMode: 'transaction',
+    schemaAdmin: false,
     ...rest,
   }
 }
