@@ -1,5 +1,6 @@
 /** The texts by which rows leave their shards, and by which the server that finishes takes them in. Pure. */
-import type { GatheredColumn, GatheredTable } from '../plan/gather-program.js'
+import type { GatheredColumn, GatheredTable, JoinedRows } from '../plan/gather-program.js'
+import { quoteLiteral } from '../server/settings.js'
 
 /** Types beyond this number are users', and their numbers differ between databases. */
 const FIRST_USER_OID = 16_384
@@ -115,6 +116,39 @@ export const addKey = (table: GatheredTable): string[] =>
     : []
 
 export const analyze = (table: GatheredTable): string => `ANALYZE ${copyName(table)}`
+
+/** More values than these are not sent to the shards: then the whole table comes. */
+const MOST_KEYS = 5000
+const MOST_KEY_BYTES = 262_144
+
+/** The values of a copy's column as one array; no row when there are too many. */
+export const keysOf = ({ to, theirs }: JoinedRows): string =>
+  `SELECT pg_catalog.array_agg(k)::pg_catalog.text FROM (SELECT DISTINCT ${quoteName(theirs)} AS k FROM pg_temp.${quoteName(to)} WHERE ${quoteName(theirs)} IS NOT NULL LIMIT ${MOST_KEYS + 1}) s HAVING pg_catalog.count(*) <= ${MOST_KEYS}`
+
+const typeNames: Readonly<Record<number, string>> = {
+  20: 'int8',
+  21: 'int2',
+  23: 'int4',
+  25: 'text',
+  1042: 'bpchar',
+  1043: 'varchar',
+  1700: 'numeric',
+  2950: 'uuid',
+}
+
+/** Read as UTF-8, whatever the encoding of the client in which the server has sent it. */
+export const wasReadable = (text: string, encoding: string | undefined): boolean =>
+  encoding === 'UTF8' || !/[\u0080-\uffff]/.test(text)
+
+/** The table with no more rows than join these values, as `keysOf` gave them. */
+export function joinedTo(table: GatheredTable, keys: string | null): GatheredTable {
+  const { joined, ...whole } = table
+  const type = joined && typeNames[joined.type]
+  const values = keys ?? '{}'
+  if (!type || values.length > MOST_KEY_BYTES) return whole
+  const filter = `${quoteName(joined.column)} = ANY (${quoteLiteral(values)}::pg_catalog.${type}[])`
+  return { ...whole, filter }
+}
 
 /** What the copies take, on disk or not. */
 export const sizeOf = (tables: readonly GatheredTable[]): string =>

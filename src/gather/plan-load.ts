@@ -33,6 +33,16 @@ export interface Situation {
   readonly settings: Settings
 }
 
+/** One of the loads that follow each other, each of tables that are known only when the one before is done. */
+export interface Round {
+  /** Shards that have begun their transaction. */
+  readonly begun: ReadonlySet<number>
+  readonly isFirst: boolean
+  readonly isLast: boolean
+}
+
+export const onlyRound: Round = { begun: new Set(), isFirst: true, isLast: true }
+
 export interface Source {
   readonly shard: number
   readonly sql: string
@@ -49,12 +59,17 @@ export interface Load {
 const SAVEPOINT = 'pgshard_gather'
 
 /** COPYs of one shard, in what keeps them exact, of one snapshot, and without trace. */
-function sourceSql(copies: readonly string[], isText: boolean, { snapshot }: Situation): string {
+function sourceSql(
+  shard: number,
+  copies: readonly string[],
+  isText: boolean,
+  { snapshot, begun, isFirst, isLast }: Situation & Round,
+): string {
   const exact = isText ? setExactText() : []
   if (snapshot === 'none') {
-    if (copies.length === 1 && !isText) return copies[0] as string
-    const begin = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
-    return [begin, ...exact, ...copies, 'COMMIT'].join('; ')
+    if (copies.length === 1 && !isText && isFirst && isLast) return copies[0] as string
+    const begin = begun.has(shard) ? [] : ['BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY']
+    return [...begin, ...exact, ...copies, ...(isLast ? ['COMMIT'] : [])].join('; ')
   }
   if (!isText) return copies.join('; ')
   const undo = [`ROLLBACK TO SAVEPOINT ${SAVEPOINT}`, `RELEASE SAVEPOINT ${SAVEPOINT}`]
@@ -99,7 +114,7 @@ function sourceOf(
   shard: number,
   sent: readonly Sent[],
   parts: readonly Part[],
-  situation: Situation,
+  situation: Situation & Round,
 ): Source {
   const numbers = sent.flatMap(({ senders }, number) => (senders.includes(shard) ? [number] : []))
   const own = numbers.map((number) => parts[number] as Part)
@@ -107,7 +122,12 @@ function sourceOf(
   const isText = own.some(({ format }) => format === 'text')
   return {
     shard,
-    sql: sourceSql(isTogether ? [copyOutTogether(own)] : own.map(copyOut), isText, situation),
+    sql: sourceSql(
+      shard,
+      isTogether ? [copyOutTogether(own)] : own.map(copyOut),
+      isText,
+      situation,
+    ),
     tables: numbers.map((number, index) => ({
       number,
       format: own[index]?.format ?? 'text',
@@ -117,11 +137,14 @@ function sourceOf(
   }
 }
 
+const BEGIN = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE'
+
 /** `views`: name and query, in the order in which they can be made. */
 export function planLoad(
   tables: readonly GatheredTable[],
   views: readonly { readonly name: string; readonly sql: string }[],
   situation: Situation,
+  round = onlyRound,
 ): Load {
   const { shardCount, ownShard } = situation
   const all = tables.map((table): Sent => {
@@ -139,9 +162,9 @@ export function planLoad(
   const shards = [...new Set(sent.flatMap(({ senders }) => senders))].sort((a, b) => a - b)
   return {
     formats: parts.map(({ format }) => format),
-    sources: shards.map((shard) => sourceOf(shard, sent, parts, situation)),
+    sources: shards.map((shard) => sourceOf(shard, sent, parts, { ...situation, ...round })),
     loadSql: [
-      'BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE',
+      ...(round.isFirst ? [BEGIN] : []),
       ...(isText ? setExactText() : []),
       ...tables.map(createCopy),
       ...own.map(takeOwn),

@@ -42,6 +42,8 @@ export interface TakeRows {
     readonly isTogether: boolean
   }[]
   readonly limits: GatherLimits
+  /** What was taken already: it counts. */
+  readonly before?: Taken
   /** The first error came: whoever still works may be told to stop. */
   failed(): void
 }
@@ -79,6 +81,8 @@ class Taking implements RowSink, ServerReceiver {
   constructor(job: TakeRows) {
     this.#job = job
     this.#left = job.sources.length + 1
+    this.#rows = job.before?.rows ?? 0
+    this.#bytes = job.before?.bytes ?? 0
     this.#open = job.formats.map(
       (_, number) =>
         job.sources.filter(({ tables }) => tables.some((table) => table.number === number)).length,

@@ -7,6 +7,15 @@ export interface GatheredColumn {
   readonly type: number
 }
 
+/** Rows matter only where `column` equals a value of column `theirs` of the copy of table `to`. */
+export interface JoinedRows {
+  readonly column: string
+  readonly to: string
+  readonly theirs: string
+  /** Oid of the type of `theirs`, one of PostgreSQL's own. */
+  readonly type: number
+}
+
 export interface GatheredTable {
   readonly schema: string
   /** Its name on the shards, and that of its temporary table. */
@@ -17,6 +26,8 @@ export interface GatheredTable {
   readonly only: boolean
   /** Condition in terms of its own columns, as SQL without parameters: other rows cannot matter. */
   readonly filter?: string
+  /** It is copied after `to`, as far as its rows join: never together with a filter. */
+  readonly joined?: JoinedRows
   /** Where its rows are read. Of a reference table: one that has them. */
   readonly shards: ShardSet
   /** Its primary key, where the statement may lean on it (GROUP BY). */

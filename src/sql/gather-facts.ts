@@ -7,6 +7,7 @@ import {
   type ColumnRef,
   type FuncCall,
   isSyntaxError,
+  type JoinExpr,
   type Node,
   parseStatements,
 } from './parse.js'
@@ -33,8 +34,8 @@ export interface GatherFacts {
   nameOf(use: RelationUse): QualifiedName
   /** `schema.table.column` in expressions. */
   readonly columns: readonly QualifiedName[]
-  /** All names that stand in column references. */
-  readonly names: ReadonlySet<string>
+  /** Whether the statement may read this column of a table that it calls by these names. */
+  mayRead(column: string, aliases: readonly string[]): boolean
   /** Names that stand alone and may mean a whole row; `argument`: it is one of a function. */
   readonly bare: ReadonlyMap<string, 'argument' | 'value'>
   /** A star, a natural join, or columns by place. */
@@ -48,11 +49,23 @@ export interface GatherFacts {
 interface Growing {
   ctes: Set<string>
   columns: QualifiedName[]
-  names: Set<string>
+  /** Names of columns that stand alone, or merged by USING. */
+  alone: Set<string>
+  /** Names of columns → what stands before them. */
+  behind: Map<string, Set<string>>
+  /** (a JOIN b) AS j: what stands before a column may be the name of a join. */
+  namesJoins: boolean
   bare: Map<string, 'argument' | 'value'>
   readsAll: boolean
   groups: boolean
   samples: boolean
+}
+
+function noteName(parts: readonly (string | undefined)[], facts: Growing): void {
+  const column = parts.at(-1)
+  if (column === undefined) return
+  if (parts.length === 1) facts.alone.add(column)
+  else facts.behind.set(column, (facts.behind.get(column) ?? new Set()).add(parts.at(-2) ?? ''))
 }
 
 function noteColumn(
@@ -62,7 +75,7 @@ function noteColumn(
 ): void {
   const parts = fields.map((field) => stringOf(field))
   if (parts.includes(undefined)) facts.readsAll = true
-  for (const part of parts) if (part !== undefined) facts.names.add(part)
+  noteName(parts, facts)
   const [first] = parts
   if (parts.length === 1 && first !== undefined && !facts.bare.has(first)) {
     facts.bare.set(first, 'value')
@@ -99,9 +112,10 @@ function noteNode(tag: string, body: unknown, facts: Growing): void {
   else if (tag === 'CommonTableExpr') {
     facts.ctes.add((body as { ctename?: string }).ctename ?? '')
   } else if (tag === 'JoinExpr') {
-    const { isNatural, usingClause } = body as { isNatural?: boolean; usingClause?: Node[] }
+    const { isNatural, usingClause, alias, join_using_alias } = body as JoinExpr
     if (isNatural) facts.readsAll = true
-    for (const column of usingClause ?? []) facts.names.add(stringOf(column) ?? '')
+    if (alias || join_using_alias) facts.namesJoins = true
+    for (const column of stringsOf(usingClause)) facts.alone.add(column)
   } else if (tag === 'SelectStmt') {
     const { groupClause, havingClause } = body as { groupClause?: Node[]; havingClause?: Node }
     if (groupClause || havingClause) facts.groups = true
@@ -111,7 +125,9 @@ function noteNode(tag: string, body: unknown, facts: Growing): void {
 function survey(node: Node, offsetOf: (byte: number) => number): Growing {
   const facts: Growing = {
     columns: [],
-    names: new Set(),
+    alone: new Set(),
+    behind: new Map(),
+    namesJoins: false,
     bare: new Map(),
     readsAll: false,
     groups: false,
@@ -136,6 +152,16 @@ function survey(node: Node, offsetOf: (byte: number) => number): Growing {
   return facts
 }
 
+function mayRead(
+  column: string,
+  aliases: readonly string[],
+  { alone, behind, namesJoins }: Growing,
+): boolean {
+  const before = behind.get(column)
+  if (alone.has(column) || !before) return alone.has(column)
+  return namesJoins || aliases.some((alias) => before.has(alias))
+}
+
 const renames = (level: Level): boolean =>
   level.relations.some((use) => use.renamesColumns) || level.children.some(renames)
 
@@ -154,6 +180,7 @@ export function readGatherFacts(sql: string): GatherFacts | undefined {
     ...facts,
     root,
     readsAll: facts.readsAll || renames(root),
+    mayRead: (column, aliases) => mayRead(column, aliases, facts),
     nameOf: (use) => ({
       schema: use.schema ?? '',
       name: use.name,

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { joinedTo, wasReadable } from '../../../src/gather/part-sql.js'
 import { analyzeSql, planLoad, type Situation } from '../../../src/gather/plan-load.js'
+import { roundsOf } from '../../../src/gather/take-rounds.js'
 import type { GatheredTable } from '../../../src/plan/gather-program.js'
 import { rawSetting, Settings } from '../../../src/server/settings.js'
 
@@ -22,6 +24,31 @@ const table = (
 
 const outside: Situation = { shardCount: 3, ownShard: 1, snapshot: 'none', settings: Settings.none }
 const inside: Situation = { shardCount: 2, snapshot: 'statement', settings: Settings.none }
+
+describe('joined tables', () => {
+  const joined = { column: 'c0', to: 'a', theirs: 'k', type: INT4 }
+  const [a, b] = [table('a', [INT4], { filter: 'c0 = 1' }), table('b', [INT4], { joined })]
+  const c = table('c', [INT4], { joined: { ...joined, to: 'b' } })
+
+  it('come after those that they join, unless each statement sees other rows', () => {
+    const names = (rounds: readonly (readonly GatheredTable[])[]) =>
+      rounds.map((round) => round.map(({ name }) => name).join())
+    expect(names(roundsOf([c, b, a], 'none'))).toEqual(['a', 'b', 'c'])
+    expect(names(roundsOf([b, table('d', []), a], 'transaction'))).toEqual(['d,a', 'b'])
+    expect(names(roundsOf([c, b, a], 'statement'))).toEqual(['c,b,a'])
+  })
+
+  it('send the rows of the values that there are; all of them when these cannot be told', () => {
+    expect(joinedTo(b, '{1,2}').filter).toBe('"c0" = ANY (\'{1,2}\'::pg_catalog.int4[])')
+    expect(joinedTo(b, null).filter).toBe('"c0" = ANY (\'{}\'::pg_catalog.int4[])')
+    const texts = table('b', [25], { joined: { ...joined, type: 25 } })
+    const quoted = joinedTo(texts, '{"it\'s","a\\\\b"}').filter
+    expect(quoted).toBe(`"c0" = ANY (E'{"it''s","a\\\\\\\\b"}'::pg_catalog.text[])`)
+    expect([wasReadable('{é}', 'UTF8'), wasReadable('{é}', 'LATIN1')]).toEqual([true, false])
+    expect(wasReadable('{e}', 'LATIN1')).toBe(true)
+    expect(joinedTo(b, `{${'1,'.repeat(200_000)}1}`).filter).toBeUndefined()
+  })
+})
 
 describe('planLoad', () => {
   it('reads a shard’s tables in one REPEATABLE READ, and its own part where it stands', () => {
@@ -80,6 +107,23 @@ describe('planLoad', () => {
     expect(restored).toContain("SET LOCAL datestyle TO 'German'")
     expect(restored).toContain("SET LOCAL intervalstyle TO 'sql_standard'")
     expect(restored).toContain('SET LOCAL extra_float_digits TO DEFAULT')
+  })
+
+  it('goes on in the transactions that a load before it has begun, and ends them in the last', () => {
+    const [first, second] = [table('a', [INT4], { filter: 'c0 = 1' }), table('b', [INT4])]
+    const begins = /^BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; COPY/
+    const none = { begun: new Set<number>(), isFirst: true, isLast: false }
+    const one = planLoad([first], [], outside, none)
+    expect(one.loadSql).toMatch(/^BEGIN/)
+    expect(one.sources.map(({ sql }) => begins.test(sql) && !sql.endsWith('COMMIT'))).toEqual([
+      true,
+      true,
+    ])
+    const last = { begun: new Set([0]), isFirst: false, isLast: true }
+    const two = planLoad([second], [], outside, last)
+    expect(two.loadSql).not.toMatch(/BEGIN/)
+    expect(two.sources.map(({ sql }) => begins.test(sql))).toEqual([false, true])
+    expect(two.sources.map(({ sql }) => sql.endsWith('; COMMIT'))).toEqual([true, true])
   })
 
   it('makes keys before views, and takes a small sample', () => {

@@ -114,6 +114,55 @@ describe('what is copied', () => {
     expect(renamed!.columns).toHaveLength(5)
   })
 
+  it('a column only of the table before whose name it stands', () => {
+    const columns = (sql: string) =>
+      gathered(sql).tables.map(({ columns: all }) => all.map(({ name }) => name).join())
+    const both = 'select o.note from orders o join items i on i.order_id = o.id'
+    expect(columns(both)).toEqual(['id,note', 'order_id'])
+    expect(columns(`${both} where i.tenant > 1`)).toEqual(['id,note', 'tenant,order_id'])
+    // bare it may be of either; behind the name of a join of any in it
+    expect(columns(`${both} group by o.note, price`)).toEqual(['id,note', 'order_id,price'])
+    expect(columns('select j.note from (orders o join items i on i.order_id = o.id) j')).toEqual([
+      'id,note',
+      'order_id,note',
+    ])
+    expect(columns('select public.items.note from orders o join items on order_id = o.id')).toEqual(
+      ['id', 'order_id,note'],
+    )
+  })
+
+  it('a table that joins a filtered one as far as it joins it', () => {
+    const joins = (sql: string) =>
+      gathered(sql).tables.map(({ name, joined }) =>
+        joined ? `${name}.${joined.column} = ${joined.to}.${joined.theirs}` : name,
+      )
+    const filtered = `${join} where o.total = 5`
+    expect(joins(filtered)).toEqual(['orders', 'items.order_id = orders.id'])
+    expect(joins(filtered.replace('join', 'left join'))).toEqual([
+      'orders',
+      'items.order_id = orders.id',
+    ])
+    expect(joins(`${join} where i.price = 5`)).toEqual(['orders.id = items.order_id', 'items'])
+    // all rows of what an outer join keeps matter, and all where nothing is left out
+    expect(joins(join)).toEqual(['orders', 'items'])
+    const kept =
+      'select o.total from orders o left join items i on i.order_id = o.id and i.price = 5'
+    expect(joins(kept)).toEqual(['orders', 'items'])
+    const full =
+      'select o.total from orders o full join items i on i.order_id = o.id where o.total = 5'
+    expect(joins(full)).toEqual(['orders', 'items'])
+    // read twice, once without the join; either of two conditions; other types
+    expect(joins(`${filtered} and 3 < (select max(price) from items)`)).toEqual(['orders', 'items'])
+    const either = filtered.replace('on i.order_id = o.id', 'on (i.order_id = o.id or i.price = 1)')
+    expect(joins(either)).toEqual(['orders', 'items'])
+    expect(joins(filtered.replace('i.order_id = o.id', 'i.note = o.id'))).toEqual([
+      'orders',
+      'items',
+    ])
+    const inner = `select o.total, (select count(*) from items i where i.order_id = o.id) from orders o where o.total = 5`
+    expect(joins(inner)).toEqual(['orders', 'items.order_id = orders.id'])
+  })
+
   it('only the rows that its own conditions keep, with the values of this text', () => {
     const filters = (sql: string, values: string[] = [], types: number[] = []) =>
       gathered(sql, values, { parameterTypes: types }).tables.map(({ filter }) => filter)

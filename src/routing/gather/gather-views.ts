@@ -1,12 +1,12 @@
 /** Views over tables that are gathered: what is beneath them is gathered too, and they are made anew over the copies. */
-import type { CatalogRelation } from '../catalog/catalog.js'
-import type { GatheredView } from '../plan/gather-program.js'
-import { blankQualifiers } from '../sql/blank-qualifiers.js'
-import { type QualifiedName, readGatherFacts } from '../sql/gather-facts.js'
-import type { Level } from '../sql/statement.js'
+import type { CatalogRelation } from '../../catalog/catalog.js'
+import type { GatheredView } from '../../plan/gather-program.js'
+import { blankQualifiers } from '../../sql/blank-qualifiers.js'
+import { type QualifiedName, readGatherFacts } from '../../sql/gather-facts.js'
+import type { Level } from '../../sql/statement.js'
+import { levelsOf, type Places, placeOfRelation } from '../resolve.js'
+import type { RoutingWorld } from '../world.js'
 import type { Table } from './gather-tables.js'
-import { levelsOf, type Places, placeOfRelation } from './resolve.js'
-import type { RoutingWorld } from './world.js'
 
 export interface WithViews {
   readonly tables: readonly Table[]

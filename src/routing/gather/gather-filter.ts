@@ -2,11 +2,11 @@
  * Conditions of one table reference as SQL that a shard can run before it sends rows: comparisons of its own columns with
  * values of the statement. What is not certain is left out, because the statement itself is asked again where it finishes.
  */
-import type { BoundParameters } from '../plan/plan.js'
-import type { Level, Predicate, Value } from '../sql/statement.js'
-import { bindColumn } from './columns.js'
-import type { Run } from './key-value.js'
-import type { Places } from './resolve.js'
+import type { BoundParameters } from '../../plan/plan.js'
+import type { Level, Predicate, Value } from '../../sql/statement.js'
+import { bindColumn } from '../columns.js'
+import type { Run } from '../key-value.js'
+import type { Places } from '../resolve.js'
 
 interface Reference {
   readonly level: Level

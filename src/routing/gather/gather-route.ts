@@ -2,22 +2,29 @@
  * Reads over several shards that nothing simpler answers: their tables are copied to one PostgreSQL, where the client's
  * statement finishes (design §7.2, hard-parts §6). Pure: what is to be copied is said here, gather/ does it.
  */
-import type { CatalogColumn, CatalogRelation } from '../catalog/catalog.js'
-import type { GatheredTable, GatheredView, GatherProgram } from '../plan/gather-program.js'
-import type { Plan } from '../plan/plan.js'
-import { allShards, noShard, oneShard, type ShardSet, uniteShards } from '../sharding/shard-set.js'
-import { blankQualifiers } from '../sql/blank-qualifiers.js'
-import { type GatherFacts, type QualifiedName, readGatherFacts } from '../sql/gather-facts.js'
-import type { Level, Statement } from '../sql/statement.js'
+import type { CatalogColumn, CatalogRelation } from '../../catalog/catalog.js'
+import type { GatheredTable, GatheredView, GatherProgram } from '../../plan/gather-program.js'
+import type { Plan } from '../../plan/plan.js'
+import {
+  allShards,
+  noShard,
+  oneShard,
+  type ShardSet,
+  uniteShards,
+} from '../../sharding/shard-set.js'
+import { blankQualifiers } from '../../sql/blank-qualifiers.js'
+import { type GatherFacts, type QualifiedName, readGatherFacts } from '../../sql/gather-facts.js'
+import type { Level, Statement } from '../../sql/statement.js'
+import type { Run } from '../key-value.js'
+import type { ShardsOf } from '../pins.js'
+import { pinAdvice, type Role, unsupported, untoldTypes } from '../plans.js'
+import { levelsOf, type Places } from '../resolve.js'
+import type { RoutingWorld } from '../world.js'
 import { filterOf } from './gather-filter.js'
 import { forbiddenCall } from './gather-functions.js'
 import { pinOf, type Table, tablesOf } from './gather-tables.js'
 import { viewsOver, type WithViews } from './gather-views.js'
-import type { Run } from './key-value.js'
-import type { ShardsOf } from './pins.js'
-import { pinAdvice, type Role, unsupported, untoldTypes } from './plans.js'
-import { levelsOf, type Places } from './resolve.js'
-import type { RoutingWorld } from './world.js'
+import { joinsOf, withJoins } from './joined-rows.js'
 
 /** A view stands here only when it reads no sharded table. */
 const readable = new Set(['table', 'partitioned', 'materialized', 'view'])
@@ -104,12 +111,13 @@ const mayBeWhole = (facts: GatherFacts, tables: readonly Table[]): boolean =>
   )
 
 function columnsOf(
-  relation: CatalogRelation,
+  { relation, uses, isWhole }: Table,
   facts: GatherFacts,
   readsAll: boolean,
 ): readonly CatalogColumn[] {
-  if (readsAll) return relation.columns
-  const read = relation.columns.filter(({ name }) => facts.names.has(name))
+  if (readsAll || isWhole) return relation.columns
+  const aliases = uses.map(({ level, relation: at }) => level.relations[at]?.alias ?? '')
+  const read = relation.columns.filter(({ name }) => facts.mayRead(name, aliases))
   return read.length > 0 ? read : relation.columns.slice(0, 1)
 }
 
@@ -140,7 +148,7 @@ function gatheredTable(
   run: Run,
 ): GatheredTable {
   const { relation, uses, place, isWhole } = table
-  const columns = columnsOf(relation, facts, readsAll || isWhole)
+  const columns = columnsOf(table, facts, readsAll)
   const filter = isWhole ? undefined : filterOfTable(table, places, run)
   const key = facts.groups || isWhole ? keyOf(relation, columns) : undefined
   return {
@@ -182,6 +190,7 @@ interface Parts {
   readonly views: readonly Table[]
   readonly definitions: readonly GatheredView[]
   readonly usesClock: boolean
+  readonly joins: ReturnType<typeof joinsOf>
 }
 
 /** The text without the schemas of `tables`. */
@@ -222,7 +231,7 @@ function programOf(parts: Parts, run: Run): GatherProgram | string {
   const textOfAll = textFor(all, facts, names, sql, run)
   if (text === undefined || textOfAll === undefined) return 'a name in an unusual form'
   return {
-    tables: tables.map(gathered),
+    tables: withJoins(tables.map(gathered), parts.joins),
     references: references.map(gathered),
     views: parts.definitions,
     sql: text,
@@ -276,7 +285,9 @@ export function compileGather(
     return () => refused
   }
   if (!world.catalog) return compileTold(places, role, world)
-  const parts: Parts = { root, places, ...views, usesClock: statement.usesClock || views.usesClock }
+  const usesClock = statement.usesClock || views.usesClock
+  const joins = joinsOf(views.tables, places)
+  const parts: Parts = { root, places, ...views, usesClock, joins }
   return (run) => {
     const gather = programOf(parts, run)
     if (typeof gather === 'string') return unsupported(gather, pinAdvice)

@@ -1,10 +1,10 @@
 /** The tables of a statement, each with all the places where it is read and the shards that matter there. */
-import type { CatalogRelation } from '../catalog/catalog.js'
-import { allShards, oneShard } from '../sharding/shard-set.js'
-import type { Level } from '../sql/statement.js'
-import { compilePin, keyClass, type ShardsOf } from './pins.js'
-import type { Place, Places, Resolved } from './resolve.js'
-import type { RoutingWorld } from './world.js'
+import type { CatalogRelation } from '../../catalog/catalog.js'
+import { allShards, oneShard } from '../../sharding/shard-set.js'
+import type { Level } from '../../sql/statement.js'
+import { compilePin, keyClass, type ShardsOf } from '../pins.js'
+import type { Place, Places, Resolved } from '../resolve.js'
+import type { RoutingWorld } from '../world.js'
 
 /** One place where a table is read. */
 export interface TableUse {

@@ -1,10 +1,10 @@
 /** What a statement may call when it finishes over copies of its tables (hard-parts §6). */
-import { oneServersFunctions } from '../catalog/hidden-code.js'
-import { volatileBuiltins } from '../sql/builtin-functions.js'
-import { isBuiltin } from '../sql/describe-statement.js'
-import type { FunctionUse, Statement } from '../sql/statement.js'
-import { foreignOperator, isForeign, isHarmlessForeign } from './effects.js'
-import type { RoutingWorld } from './world.js'
+import { oneServersFunctions } from '../../catalog/hidden-code.js'
+import { volatileBuiltins } from '../../sql/builtin-functions.js'
+import { isBuiltin } from '../../sql/describe-statement.js'
+import type { FunctionUse, Statement } from '../../sql/statement.js'
+import { foreignOperator, isForeign, isHarmlessForeign } from '../effects.js'
+import type { RoutingWorld } from '../world.js'
 
 /** Named pg_, yet they look at their arguments only. */
 const plainPg = new Set(
