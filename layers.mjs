@@ -23,13 +23,13 @@ export const rooms = {
   merge: ['plan', 'wire', 'datum', 'base', 'errors'],
   pool: ['server', 'topology', 'metrics', 'base', 'errors'],
   pubsub: ['server', 'wire', 'topology', 'metrics', 'base', 'errors'], // of wire only the tags of what a server says unasked
-  copy: ['plan', 'sharding', 'base', 'errors'],
+  copy: ['plan', 'sharding', 'datum', 'base', 'errors'],
   load: ['executor', 'setup', 'copy', 'pg', 'sharding', 'datum', 'base', 'errors'], // copy-shard: files into shards; of executor only two-phase commit
   replication: ['pg', 'server', 'catalog', 'datum', 'wire', 'base', 'errors'],
   client: ['pg', 'topology', 'base', 'errors'], // createBalancedPool
   bench: ['report', 'client', 'server', 'pg', 'topology', 'wire', 'metrics', 'base', 'errors'],
   ha: ['pg', 'topology', 'base', 'errors'],
-  advise: ['sql', 'plan', 'routing', 'sharding', 'catalog', 'base', 'errors'], // the only room that imports pgsql-ast-parser
+  advise: ['sql', 'plan', 'routing', 'sharding', 'catalog', 'datum', 'base', 'errors'], // the only room that imports pgsql-ast-parser
   cluster: ['pg', 'server', 'net', 'topology', 'base', 'errors'],
   cli: ['config', 'topology', 'datum', 'base', 'errors'],
   gather: ['plan', 'sharding', 'server', 'wire', 'base', 'errors'], // of sharding the sets of a program; it is lent servers, and has no pool

@@ -7,25 +7,40 @@
 /** What pg-copy-streams and servers take at full speed. */
 export const BATCH_BYTES = 128 * 1024
 
+/** How much memory an arena takes. */
+export const arenaBytes = (inputBytes: number, lanes: number, lends: boolean): number =>
+  inputBytes + (lends ? 2 * lanes + 2 : lanes) * BATCH_BYTES
+
+/** Where an arena lies when others look into it, too. */
+export interface ArenaMemory {
+  readonly bytes: Buffer
+  /** By lane: how far its buffer is filled, and where it ends. */
+  readonly fills: Int32Array
+  readonly limits: Int32Array
+}
+
 export class BatchArena {
   /** What is split next: the first bytes of the memory. */
   readonly bytes: Buffer
   readonly #inputBytes: number
-  /** By lane: where its buffer begins, how far it is filled. */
+  /** By lane: where its buffer begins, how far it is filled, where it ends. */
   readonly #begins: number[]
-  readonly #fills: number[]
+  readonly #fills: Int32Array
+  readonly #limits: Int32Array
   /** Where buffers begin that nobody uses. */
   readonly #spare: number[]
 
   /** `lends`: full buffers are lent, and as many are spare as there are lanes and two more. */
-  constructor(inputBytes: number, lanes: number, lends: boolean) {
+  constructor(inputBytes: number, lanes: number, lends: boolean, memory?: ArenaMemory) {
     const spare = lends ? lanes + 2 : 0
     const place = (index: number) => inputBytes + index * BATCH_BYTES
     this.#inputBytes = inputBytes
     this.#begins = Array.from({ length: lanes }, (_, lane) => place(lane))
-    this.#fills = [...this.#begins]
+    this.#fills = memory?.fills ?? new Int32Array(lanes)
+    this.#limits = memory?.limits ?? new Int32Array(lanes)
+    for (const [lane, begin] of this.#begins.entries()) this.#begin(lane, begin)
     this.#spare = Array.from({ length: spare }, (_, index) => place(lanes + index))
-    this.bytes = Buffer.allocUnsafeSlow(place(lanes + spare))
+    this.bytes = memory?.bytes ?? Buffer.allocUnsafeSlow(arenaBytes(inputBytes, lanes, lends))
   }
 
   get lanes(): number {
@@ -33,7 +48,7 @@ export class BatchArena {
   }
 
   hasRoom(lane: number, length: number): boolean {
-    return (this.#fills[lane] as number) + length <= (this.#begins[lane] as number) + BATCH_BYTES
+    return (this.#fills[lane] as number) + length <= (this.#limits[lane] as number)
   }
 
   /** Adds bytes of the input, at their place in it. */
@@ -57,8 +72,7 @@ export class BatchArena {
     if (end === begin) return undefined
     const spare = this.#spare.pop()
     const next = spare ?? begin
-    this.#begins[lane] = next
-    this.#fills[lane] = next
+    this.#begin(lane, next)
     if (spare !== undefined) return this.bytes.subarray(begin, end)
     const bytes = Buffer.allocUnsafeSlow(end - begin)
     this.bytes.copy(bytes, 0, begin, end)
@@ -69,6 +83,12 @@ export class BatchArena {
   giveBack(batch: Buffer): void {
     if (batch.buffer === this.bytes.buffer)
       this.#spare.push(this.#placeOf(batch.byteOffset - this.bytes.byteOffset))
+  }
+
+  #begin(lane: number, at: number): void {
+    this.#begins[lane] = at
+    this.#fills[lane] = at
+    this.#limits[lane] = at + BATCH_BYTES
   }
 
   #placeOf(offset: number): number {

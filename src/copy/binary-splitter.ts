@@ -58,6 +58,12 @@ export class BinarySplitter implements RowSplitter {
     if (this.#carryLength > 0 || this.#phase !== 'rows') at = this.#pushCarry(chunk, sink)
     while (at >= 0 && at < chunk.length) {
       if (this.ended) throw this.#fail('COPY_AFTER_EOF')
+      const next = sink.takePlain?.(at, chunk.length, this.line) ?? at
+      if (next > at) {
+        this.line += sink.taken ?? 0
+        at = next
+        continue
+      }
       const whole = this.#hopRow(chunk, at)
       const end = whole < 0 ? this.#hop(chunk, at, chunk.length, sink) : whole
       if (end < 0) {

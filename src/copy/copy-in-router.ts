@@ -25,7 +25,8 @@ import type { CopyEffect } from '../plan/effects.js'
 import type { KeyPlacer } from '../sharding/key-placer.js'
 import { parseCopyOptions } from './copy-options.js'
 import { contextLine, LineMap, withContextLine } from './line-map.js'
-import { makeRowRouter, type OnBatch, type RowRouter, type RowRouterOptions } from './row-router.js'
+import { makeRowRouter, type RowRouter } from './row-router.js'
+import type { OnBatch, RowRouterOptions } from './row-router-options.js'
 
 export interface CopyInTarget {
   readonly effect: CopyEffect
@@ -86,6 +87,7 @@ export class CopyInRouter {
         for (const map of this.#lines) map.take(line, line)
       },
       onRow: (shard, _, line, lines) => this.#lines[shard]?.take(line, lines),
+      onPlainRows: (shard, notes) => this.#lines[shard]?.takeNotes(notes),
       ...(placer === undefined ? {} : { placer }),
       ...(target.placesDefault === undefined ? {} : { placesDefault: target.placesDefault }),
     })

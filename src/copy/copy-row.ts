@@ -40,6 +40,12 @@ export interface RowSink {
   row(bytes: Buffer, start: number, end: number, key: RowKey): void
   /** A row whose key cannot be read: it ends before it, or its encoding is not known. Absent: the error is thrown. */
   bad?(error: EngineError, bytes: Buffer, start: number, end: number, line: number): void
+  /**
+   * Takes rows of the bytes being pushed that need no splitter, from `at`; where the first begins that it leaves. `line`: that
+   * of the row before. How many they were, each one line, is `taken`. Absent: none.
+   */
+  takePlain?(at: number, end: number, line: number): number
+  readonly taken?: number
   /** What has come of a row that is at fault or cut short; its error is thrown right after. */
   broken?(bytes: Buffer, start: number, end: number, line: number): void
 }

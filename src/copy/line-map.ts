@@ -45,6 +45,22 @@ export class LineMap {
     this.#shardLine += lines
   }
 
+  /** Several rows of one line each, as `take` would have noted them: a byte each, twice the lines since the row before. */
+  takeNotes(notes: Buffer): void {
+    for (let from = 0; from < notes.length; ) {
+      let chunk = this.#last
+      if (chunk === undefined || chunk.length + LONGEST_ENTRY > CHUNK_BYTES) chunk = this.#begin()
+      const to = Math.min(notes.length, from + CHUNK_BYTES - LONGEST_ENTRY + 1 - chunk.length)
+      notes.copy(chunk.bytes, chunk.length, from, to)
+      chunk.length += to - from
+      this.#shardLine += to - from
+      let doubled = 0
+      for (let at = from; at < to; at++) doubled += notes[at] as number
+      this.#line += doubled / 2
+      from = to
+    }
+  }
+
   /** The line of the data that the shard's server knows as `shardLine`; undefined: forgotten, or none. */
   lineOf(shardLine: number): number | undefined {
     const chunk = this.#chunks.findLast((one) => one.shardLine < shardLine)

@@ -82,15 +82,23 @@ export abstract class LineSplitter implements RowSplitter {
     if (at < 0 || this.ended || at >= chunk.length) return
     this.#forgetBuffer()
     for (;;) {
+      if (this.lineEnd === 'lf' && !this.#headerPending) at = this.#passPlain(chunk, at, sink)
+      if (at === chunk.length) return
       const end = this.#scan(chunk, at, at, false)
       if (end < 0) break
       this.#emit(chunk, at, end, sink)
       if (this.ended) return
       at = end
-      if (at === chunk.length) return
     }
     this.resume -= at
     this.#append(chunk, at, chunk.length)
+  }
+
+  /** Rows that the sink takes as they stand; where the next begins. */
+  #passPlain(chunk: Buffer, at: number, sink: RowSink): number {
+    const next = sink.takePlain?.(at, chunk.length, this.line) ?? at
+    if (next > at) this.line += sink.taken ?? 0
+    return next
   }
 
   finish(sink: RowSink): void {

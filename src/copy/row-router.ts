@@ -4,59 +4,20 @@
  */
 import { type EngineError, engineError, isEngineError, withWhere } from '../errors/engine-error.js'
 import type { KeyPlacer } from '../sharding/key-placer.js'
-import type { ShardId } from '../sharding/shard-set.js'
 import { BATCH_BYTES, BatchArena } from './batch-arena.js'
-import type { CopyOptions } from './copy-options.js'
-import {
-  type CopyLayout,
-  copyWhere,
-  type RowKey,
-  type RowSink,
-  type RowSplitter,
-} from './copy-row.js'
+import { copyWhere, type RowKey, type RowSink, type RowSplitter } from './copy-row.js'
 import { firstLines } from './first-lines.js'
 import { invalidUtf8 } from './key-encoding.js'
+import { PlainRows } from './plain/plain-rows.js'
+import type { RowRouterOptions } from './row-router-options.js'
 import { makeRowSplitter } from './row-splitter.js'
 
 /** Small messages are gathered to this much before they are split; one call of memchr then serves many rows. */
 const INPUT_BYTES = 64 * 1024
+const PLAIN_AFTER = 4
+/** Rows in a row that were not plain, before the rest of an input is split without asking. */
+const MOST_MISSES = 8
 const BINARY_TRAILER = Buffer.from([0xff, 0xff])
-
-/**
- * Bytes for the COPY of one shard, in order: header or signature first, whole rows, the trailer last (a row of more than
- * BATCH_BYTES comes in pieces). They are the caller's, unless `lendsBatches`; those of a reference table are shared by the
- * shards: do not write to them.
- */
-export type OnBatch = (shard: number, bytes: Buffer, rows: number) => void
-
-export interface RowRouterOptions {
-  readonly options: CopyOptions
-  readonly layout: CopyLayout
-  readonly shardCount: number
-  /** Absent: a reference table, every row goes to every shard. */
-  readonly placer?: KeyPlacer
-  /** Where a row belongs that leaves the key to its default, or whose data has no such column; undefined: nobody knows. */
-  readonly placesDefault?: (() => ShardId | undefined) | undefined
-  readonly onBatch: OnBatch
-  /** Batches are lent until `giveBack`, which the caller must not forget. Not of a reference table, whose shards share them. */
-  readonly lendsBatches?: boolean
-  /** Rows only: neither header, signature nor trailer is given out. */
-  readonly isBare?: boolean
-  /** By shard: so many rows of the data it has already. */
-  readonly skip?: readonly number[]
-  /**
-   * Each row as it is taken for a shard: its length, its last line, how many lines it has to the shard's server (which may
-   * count those of its first row otherwise). Before its bytes are given out.
-   */
-  readonly onRow?: (shard: number, length: number, line: number, lines: number) => void
-  /** The header of text and csv that all shards get ends on this line. */
-  readonly onHeader?: (line: number) => void
-  /**
-   * A row that cannot be placed is shown here (borrowed) and left out, instead of ending the load. Absent: the row is given to
-   * the first shard and the error thrown, so that a server may find a fault of its own in it: that is what PostgreSQL would say.
-   */
-  readonly onBad?: (error: EngineError, row: Buffer, line: number) => void
-}
 
 export class RowRouter implements RowSink {
   /** Rows read; of a reference table each counts once. */
@@ -69,7 +30,13 @@ export class RowRouter implements RowSink {
   readonly #isBinary: boolean
   readonly #skipsBadKeys: boolean
   /** A lane for each shard (one for all, without a placer). */
-  readonly #arena: BatchArena
+  #arena: BatchArena
+  #plain: PlainRows | undefined
+  #misses = 0
+  /** Inputs until plain rows are looked for; 0: that has been done. */
+  #untilPlain: number
+  /** Rows taken by the last `takePlain`. */
+  taken = 0
   #inputLength = 0
   #view: Buffer
   /** By lane: rows in its buffer. */
@@ -90,6 +57,7 @@ export class RowRouter implements RowSink {
       throw engineError('COPY_KEY_ABSENT', { table: layout.table })
     this.#options = options
     this.#placer = placer
+    this.#untilPlain = options.plainAfter ?? PLAIN_AFTER
     const { keyIndex: _, ...keyless } = layout
     this.#splitter = makeRowSplitter(options.options, placer === undefined ? keyless : layout)
     this.#isBinary = options.options.format === 'binary'
@@ -142,6 +110,7 @@ export class RowRouter implements RowSink {
   /** The next row of each shard is the first of a COPY: whoever gets bare rows begins more than one. */
   beginAnew(): void {
     this.#isFresh.fill(this.#options.options.format === 'csv')
+    this.#plain?.beginAnew(this.line)
   }
 
   /** Gives out what is buffered, also when it is little. */
@@ -161,6 +130,25 @@ export class RowRouter implements RowSink {
     this.#isFresh.fill(false)
     if (!this.#isBinary) this.#options.onHeader?.(this.line)
     this.#appendToAll(bytes, start, end)
+  }
+
+  /** For the splitter. */
+  takePlain(at: number, end: number, line: number): number {
+    const plain = this.#plain
+    if (plain === undefined || this.#misses > MOST_MISSES) return at
+    const to = plain.take(at, end, line)
+    this.#misses = to > at ? 0 : this.#misses + 1
+    this.taken = 0
+    for (let lane = 0; to > at && lane < this.#arena.lanes; lane++) {
+      const notes = plain.notes(lane)
+      if (notes === undefined) continue
+      this.#batchRows[lane] = (this.#batchRows[lane] as number) + notes.length
+      this.taken += notes.length
+      this.#options.onPlainRows?.(lane, notes)
+    }
+    this.rows += this.taken
+    this.#lastLine = line + this.taken
+    return to
   }
 
   /** For the splitter: a row that has no key. */
@@ -201,6 +189,7 @@ export class RowRouter implements RowSink {
   ): void {
     const { skip, onRow } = this.#options
     if (skip !== undefined && this.rows <= (skip[lane] as number)) return
+    this.#plain?.setLine(lane, line)
     if (onRow !== undefined) {
       const counted =
         this.#isFresh[lane] === true ? this.#firstLines(lane, bytes, start, end) : lines
@@ -239,8 +228,29 @@ export class RowRouter implements RowSink {
     const length = this.#inputLength
     if (length === 0) return
     this.#inputLength = 0
+    this.#misses = 0
+    if (this.#untilPlain > 0) this.#lookForPlain(length)
     if (this.#view.length !== length) this.#view = this.#arena.bytes.subarray(0, length)
     this.#orFlush(() => this.#splitter.push(this.#view, this))
+  }
+
+  /** Moves into a memory where plain rows are taken, when this data has such rows and there is much of it. */
+  #lookForPlain(length: number): void {
+    const { layout, lendsBatches, onPlainRows, onRow, options, skip } = this.#options
+    const isBehind = skip?.some((rows) => this.rows < rows) === true
+    if (this.#placer === undefined || isBehind || --this.#untilPlain > 0) return
+    if (onRow !== undefined && onPlainRows === undefined) return
+    const lends = lendsBatches === true
+    const { lanes } = this.#arena
+    const request = { options, layout, placer: this.#placer, lanes, inputBytes: INPUT_BYTES, lends }
+    this.#plain = PlainRows.open(request)
+    if (this.#plain === undefined) return
+    this.flush()
+    const input = this.#arena.bytes
+    this.#arena = new BatchArena(INPUT_BYTES, lanes, lends, this.#plain.memory)
+    input.copy(this.#arena.bytes, 0, 0, length)
+    this.#view = this.#arena.bytes.subarray(0, length)
+    this.#plain.beginAnew(this.line)
   }
 
   /** Rows before a fault are handed out: a server may find an earlier fault in them. */

@@ -74,6 +74,9 @@ seeded(4)
 const wordA = state[0]!
 const wordB = state[1]!
 const wordC = state[2]!
+/** For who hashes integers elsewhere: the state to which one is added, and the constant of the combination (high, low). */
+export const keyWords = [wordA, wordB, wordC] as const
+export const combineWords = [combineHigh, combineLow] as const
 
 /** integer, smallint, date, boolean: `hash_uint32_extended`. */
 export function hashInt32(value: number): void {

@@ -76,6 +76,11 @@ export class BatchShard {
     else this.store.take(length, line, lines, ordinal)
   }
 
+  /** Notes several rows, when they are not kept. */
+  takeNotes(notes: Buffer): void {
+    this.#lines.takeNotes(notes)
+  }
+
   /** The line of the file that the server means by `counted`. */
   lineOf(counted: number, framing: Framing): number | undefined {
     const { store } = this

@@ -116,6 +116,9 @@ export class PartLoad {
           lines,
           this.#router.rows,
         ),
+      ...(rejects === undefined
+        ? { onPlainRows: (shard, notes) => (shards[shard] as BatchShard).takeNotes(notes) }
+        : {}),
       lendsBatches: rejects === undefined,
       onBatch: (shard, bytes) => {
         const to = shards[shard] as BatchShard
