@@ -8,13 +8,22 @@ import { engineError } from '../errors/engine-error.js'
 export type {
   A_Const,
   A_Expr,
+  AlterTableCmd,
+  AlterTableStmt,
   BoolExpr,
+  ColumnDef,
   ColumnRef,
   CommonTableExpr,
+  Constraint,
   CopyStmt,
+  CreateDomainStmt,
+  CreateFunctionStmt,
+  CreateStmt,
+  CreateTableAsStmt,
   DefElem,
   DeleteStmt,
   FuncCall,
+  IndexStmt,
   InsertStmt,
   JoinExpr,
   MergeStmt,
@@ -27,6 +36,7 @@ export type {
   TypeName,
   UpdateStmt,
   VariableSetStmt,
+  ViewStmt,
 } from 'libpg-query'
 
 type Parser = typeof import('libpg-query')
