@@ -89,6 +89,12 @@ export class Prng implements Uint64Source {
     return (BigInt(this.#high) << 32n) | BigInt(this.#low)
   }
 
+  /** The top `bits` of the next draw, at most 32. */
+  nextTop(bits: number): number {
+    this.#advance()
+    return this.#high >>> (32 - bits)
+  }
+
   /** Uniform in [0, 1), 52 bits, as pg_prng_double. */
   nextDouble(): number {
     this.#advance()
@@ -102,10 +108,20 @@ const bitLength = (value: bigint): number => value.toString(2).length
 export function uint64Range(source: Uint64Source, min: bigint, max: bigint): bigint {
   if (max <= min) return min
   const range = max - min
+  if (range <= 0xffff_ffffn && source instanceof Prng) return min + small(source, Number(range))
   const shift = BigInt(64 - bitLength(range))
   for (;;) {
     const value = source.nextUint64() >> shift
     if (value <= range) return min + value
+  }
+}
+
+/** The same draw without 64-bit arithmetic: of a small range only the upper half counts. */
+function small(prng: Prng, range: number): bigint {
+  const bits = 32 - Math.clz32(range)
+  for (;;) {
+    const value = prng.nextTop(bits)
+    if (value <= range) return BigInt(value)
   }
 }
 

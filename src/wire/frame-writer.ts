@@ -106,6 +106,18 @@ export class FrameWriter {
     return this
   }
 
+  /** Lends all that was written, [0, end) of memory that is used again when `use` returns; the writer is then empty. */
+  lend(use: (bytes: Buffer, end: number) => void): void {
+    const end = this.#used
+    this.#used = 0
+    use(this.#buffer, end)
+  }
+
+  /** Drops all that was written. */
+  clear(): void {
+    this.#used = 0
+  }
+
   /** A copy of all that was written, and an empty writer again. */
   take(): Buffer {
     const copy = Buffer.from(this.#buffer.subarray(0, this.#used))

@@ -29,6 +29,8 @@ export interface Outcome {
 
 const portalFormats = Buffer.from([0, 0])
 const noNotice = () => undefined
+/** Of what went well and kept no rows. */
+const fine: Outcome = { queryIndex: 0, results: [] }
 
 function readRow(buffer: Buffer, start: number): string[] {
   const count = buffer.readUInt16BE(start)
@@ -50,7 +52,6 @@ export class BenchConnection implements ServerReceiver {
   readonly #writer = new FrameWriter(1024)
   readonly #notice: (line: string) => void
   #resolve: ((outcome: Outcome) => void) | undefined
-  #readies = 0
   #queryIndex = 0
   #error: { fields: ErrorFields; queryIndex: number } | undefined
   #results: QueryResult[] = []
@@ -81,7 +82,7 @@ export class BenchConnection implements ServerReceiver {
   /** Query message. */
   simple(sql: string, keepResults = false): Promise<Outcome> {
     this.#writer.begin(frontend.query).cstring(sql).end()
-    return this.#send(1, keepResults)
+    return this.#send(keepResults)
   }
 
   /** Parse and Sync of a named statement; counted as prepared even when it fails, as pgbench does. */
@@ -111,7 +112,7 @@ export class BenchConnection implements ServerReceiver {
   /** Sends what is queued with a Sync behind it. */
   sync(keepResults = false): Promise<Outcome> {
     this.#writer.begin(frontend.sync).end()
-    return this.#send(1, keepResults)
+    return this.#send(keepResults)
   }
 
   close(): void {
@@ -119,20 +120,21 @@ export class BenchConnection implements ServerReceiver {
     this.#server.close()
   }
 
-  #send(readies: number, keepResults: boolean): Promise<Outcome> {
-    this.#readies = readies
+  #send(keepResults: boolean): Promise<Outcome> {
     this.#queryIndex = 0
     this.#error = undefined
     this.wholeRows = keepResults
     if (this.#results.length > 0) this.#results = []
     this.#columns = undefined
     this.#rowCount = 0
-    const bytes = this.#writer.take()
     const { lost } = this.#server
-    if (lost !== undefined) return Promise.resolve({ lost, queryIndex: 0, results: [] })
+    if (lost !== undefined) {
+      this.#writer.clear()
+      return Promise.resolve({ lost, queryIndex: 0, results: [] })
+    }
     return new Promise((resolve) => {
       this.#resolve = resolve
-      this.#server.write(bytes, readies)
+      this.#writer.lend((bytes, end) => this.#server.writeCopied(bytes, end, 1))
     })
   }
 
@@ -140,6 +142,7 @@ export class BenchConnection implements ServerReceiver {
     const resolve = this.#resolve
     this.#resolve = undefined
     if (resolve === undefined) return
+    if (this.#error === undefined && lost === undefined && !this.wholeRows) return resolve(fine)
     resolve({
       results: this.#results,
       queryIndex: this.#error?.queryIndex ?? this.#queryIndex,
@@ -168,7 +171,7 @@ export class BenchConnection implements ServerReceiver {
         break
       case backend.readyForQuery:
         this.#server.ready(buffer[start + 5] as number)
-        if (--this.#readies === 0) this.#finish()
+        this.#finish()
         break
       case backend.errorResponse:
         this.#error ??= {

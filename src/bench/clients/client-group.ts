@@ -58,7 +58,7 @@ export interface GroupTools {
 type Transaction = LoggedTransaction & {
   readonly ending: 'done' | 'serialization' | 'deadlock' | 'lost'
   /** Of the error with which it failed. */
-  readonly sqlstate?: string
+  readonly sqlstate: string | undefined
 }
 
 export class ClientGroup {
@@ -84,12 +84,13 @@ export class ClientGroup {
   #nextStartUs = 0
   /** One a node, from the start of the run. */
   #books: SilenceBook[] = []
-  readonly #dayMs: () => number
+  /** Between the monotonic clock and the time of day, in steps as fine as the former's. */
+  readonly #dayOffsetMs: number
 
   constructor(plan: RunPlan, seeds: GroupSeeds, tools: GroupTools) {
     this.plan = plan
     this.clock = tools.clock
-    this.#dayMs = epochMs(tools.clock)
+    this.#dayOffsetMs = tools.clock.nowMs() - tools.clock.monotonicMs()
     this.log = tools.log
     this.say = tools.say
     this.scripts = plan.scripts.map(({ name, text, weight }) => parseScript(name, text, weight))
@@ -132,8 +133,12 @@ export class ClientGroup {
         hasRate: plan.ratePerSec !== undefined,
         hasRetries: plan.maxTries !== 1,
         isDetailed: plan.failuresDetailed,
-        nowMs: this.#dayMs,
+        nowMs: () => this.#dayMs(),
       })
+  }
+
+  #dayMs(): number {
+    return this.#dayOffsetMs + this.clock.monotonicMs()
   }
 
   /** The clock of the run starts now; after the plan's duration it is over. */
@@ -246,7 +251,8 @@ export class ClientGroup {
     this.#transactionLog?.note({ client, number, script, ending, latencyUs: 0, lagUs, tries: 0 })
   }
 
-  noteTransaction(connection: BenchConnection, transaction: Transaction): void {
+  /** `nowMs` is the monotonic time at which it ended. */
+  noteTransaction(nodeIndex: number, transaction: Transaction, nowMs: number): void {
     this.#count(this.stats.total, transaction)
     this.#count(this.stats.scripts[transaction.script]!, transaction)
     this.#transactionLog?.note(transaction)
@@ -254,10 +260,9 @@ export class ClientGroup {
     if (latencyLimitMs !== undefined && transaction.latencyUs > latencyLimitMs * 1000)
       this.stats.late++
     if (transaction.ending === 'done') {
-      const node = this.stats.nodes[connection.nodeIndex]!
-      noteDone(node, transaction.latencyUs, this.clock.monotonicMs())
-      this.#books[connection.nodeIndex]?.good(this.#dayMs())
-    } else this.#noteFailure(connection, transaction.sqlstate)
+      noteDone(this.stats.nodes[nodeIndex]!, transaction.latencyUs, nowMs)
+      this.#books[nodeIndex]!.good(this.#dayOffsetMs + nowMs)
+    } else this.#noteFailure(nodeIndex, transaction.sqlstate)
     if (this.plan.ratePerSec !== undefined) this.stats.lag.record(transaction.lagUs)
   }
 
@@ -278,17 +283,11 @@ export class ClientGroup {
 
   /** A client was aborted; `sqlstate` of what the server said, if it is to blame. */
   noteAbort(connection: BenchConnection | undefined, sqlstate: string | undefined): void {
-    if (connection !== undefined) this.#noteFailure(connection, sqlstate)
+    if (connection !== undefined) this.#noteFailure(connection.nodeIndex, sqlstate)
   }
 
-  #noteFailure(connection: BenchConnection, sqlstate: string | undefined): void {
-    noteError(this.stats.nodes[connection.nodeIndex]!, this.clock.monotonicMs())
-    if (sqlstate !== undefined) this.#books[connection.nodeIndex]?.fault(sqlstate, this.#dayMs())
+  #noteFailure(nodeIndex: number, sqlstate: string | undefined): void {
+    noteError(this.stats.nodes[nodeIndex]!, this.clock.monotonicMs())
+    if (sqlstate !== undefined) this.#books[nodeIndex]?.fault(sqlstate, this.#dayMs())
   }
-}
-
-/** The time of day in steps as fine as the monotonic clock's. */
-function epochMs(clock: Clock): () => number {
-  const offsetMs = clock.nowMs() - clock.monotonicMs()
-  return () => offsetMs + clock.monotonicMs()
 }

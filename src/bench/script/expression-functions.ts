@@ -1,6 +1,6 @@
 /**
  * What the operators and functions of the script language compute, with pgbench's integer and double rules.
- * AND, OR and CASE, which do not evaluate all their arguments, are in evaluate.ts.
+ * AND, OR and CASE, which do not evaluate all their arguments, are in compile.ts.
  * Source followed: evalStandardFunc in pgbench.c, PGBENCH_FUNCTIONS in exprparse.y.
  */
 import type { Prng } from '../../topology/prng.js'
@@ -220,12 +220,18 @@ const computations: Readonly<Record<string, Compute>> = {
 
 const maxArguments = 16
 
-/** Applies a function to evaluated arguments. A null argument makes null, but for IS and debug(). */
-export function compute(name: string, args: readonly Value[], context: FunctionContext): Value {
-  if (args.length > maxArguments)
-    throw scriptFailure(`too many function arguments, maximum is ${maxArguments}`)
-  if (name !== '!is' && name !== 'debug' && args.includes(null)) return null
+/** A function of evaluated arguments. A null argument makes null, but for IS and debug(). What is wrong with the call is said when it runs. */
+export function functionOf(name: string, count: number): Compute {
   const apply = computations[name]
-  if (apply === undefined) throw scriptFailure(`unexpected function "${name}"`)
-  return apply(args, context)
+  const problem =
+    count > maxArguments
+      ? `too many function arguments, maximum is ${maxArguments}`
+      : apply === undefined && `unexpected function "${name}"`
+  if (problem)
+    return () => {
+      throw scriptFailure(problem)
+    }
+  const compute = apply as Compute
+  if (name === '!is' || name === 'debug') return compute
+  return (args, context) => (args.includes(null) ? null : compute(args, context))
 }

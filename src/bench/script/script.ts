@@ -3,8 +3,9 @@
  * CheckConditional in pgbench.c.
  */
 import { engineError } from '../../errors/engine-error.js'
+import { type Computation, compile } from './compile.js'
 import { ExpressionError } from './expression-lexer.js'
-import { type Expression, parseExpression } from './expression-parser.js'
+import { parseExpression } from './expression-parser.js'
 import { cutScript, type ScriptPiece } from './script-lexer.js'
 import { cutSql, parameterSql, type SqlTemplate } from './variables.js'
 
@@ -20,8 +21,8 @@ export interface SqlCommand {
 }
 
 export type MetaCommand =
-  | { readonly kind: 'set'; readonly name: string; readonly expression: Expression }
-  | { readonly kind: 'if' | 'elif'; readonly expression: Expression }
+  | { readonly kind: 'set'; readonly name: string; readonly compute: Computation }
+  | { readonly kind: 'if' | 'elif'; readonly compute: Computation }
   | { readonly kind: 'else' | 'endif' | 'startpipeline' | 'endpipeline' | 'syncpipeline' }
   | { readonly kind: 'sleep'; readonly amount: string; readonly unitUs: number }
 
@@ -110,7 +111,7 @@ class ScriptParser {
         return this.#set(piece)
       case 'if':
       case 'elif':
-        return { kind: name, expression: this.#expression(piece, piece.rest) }
+        return { kind: name, compute: this.#expression(piece, piece.rest) }
       case 'sleep':
         return this.#sleep(piece)
       case 'else':
@@ -137,13 +138,13 @@ class ScriptParser {
     return {
       kind: 'set',
       name: parts[1] as string,
-      expression: this.#expression(piece, parts[2] as string),
+      compute: this.#expression(piece, parts[2] as string),
     }
   }
 
-  #expression(piece: MetaPiece, text: string): Expression {
+  #expression(piece: MetaPiece, text: string): Computation {
     try {
-      return parseExpression(text)
+      return compile(parseExpression(text))
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error
       const more = error.more === undefined ? '' : ` (${error.more})`

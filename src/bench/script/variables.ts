@@ -2,8 +2,8 @@
 import { formatValue, parseValue, scriptFailure, type Value } from './value.js'
 
 interface Entry {
-  text?: string
-  value?: Value
+  text: string | undefined
+  value: Value | undefined
 }
 
 const namePattern = /^[A-Za-z_\u0080-\u{10ffff}][A-Za-z0-9_\u0080-\u{10ffff}]*$/u
@@ -16,7 +16,7 @@ export class Variables {
     if (entry === undefined) {
       if (!namePattern.test(name))
         throw scriptFailure(`${context}: invalid variable name: "${name}"`)
-      entry = {}
+      entry = { text: undefined, value: undefined }
       this.#entries.set(name, entry)
     }
     return entry
@@ -30,13 +30,13 @@ export class Variables {
   setText(name: string, text: string, context: string): void {
     const entry = this.#entry(name, context)
     entry.text = text
-    delete entry.value
+    entry.value = undefined
   }
 
   setValue(name: string, value: Value, context: string): void {
     const entry = this.#entry(name, context)
     entry.value = value
-    delete entry.text
+    entry.text = undefined
   }
 
   text(name: string): string | undefined {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
-import { evaluate } from '../../../src/bench/script/evaluate.js'
+import { compile } from '../../../src/bench/script/compile.js'
 import { parseExpression } from '../../../src/bench/script/expression-parser.js'
 import { Variables } from '../../../src/bench/script/variables.js'
 import { Prng } from '../../../src/topology/prng.js'
@@ -95,7 +95,7 @@ function ours(expressions: readonly string[]) {
     const debug = (line: string) => void lines.push(line)
     try {
       const tree = parseExpression(`debug(${text})`)
-      evaluate(tree, { prng, debug, variable: (name) => variables.value(name) })
+      compile(tree)({ prng, debug, variable: (name) => variables.value(name) })
       return { value: lines[0] as string }
     } catch (error) {
       return { error: (error as Error).message }
