@@ -94,8 +94,9 @@ export const switchFlags = {
   }),
   reverse: Flags.boolean({
     description:
-      'refuse a cutover that cannot arm a stream back to the old side; with --no-reverse none is armed, and there is no rollback (default: armed when it can be)',
+      'arm a stream back to the old side before writes go on, and refuse the cutover where that is not possible; with --no-reverse none is armed, and there is no rollback',
     allowNo: true,
+    default: true,
   }),
   'verify-hold-ms': Flags.integer({
     description: 'how long applying may be held for the snapshots of verify',

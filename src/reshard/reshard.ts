@@ -33,7 +33,8 @@ export async function runReshard(options: RunOptions): Promise<RunReport> {
     })
   }
   options.listener.step('looking at both sides')
-  const facts = await preflight(source, target)
+  const needsWayBack = options.stopAfter === undefined && options.wayBack !== false
+  const facts = await preflight(source, target, { needsWayBack })
   refuseProblems(facts, source.name, target.name)
   if (!options.stopAfter) {
     await options.config.prepare()

@@ -41,8 +41,6 @@ export interface CutoverOptions {
   readonly endPinned?: boolean
   /** Keeps the old side up to date after the switch; undefined: there is no way back. */
   readonly wayBack?: WayBack | undefined
-  /** Refuse when it cannot be armed, instead of saying so. */
-  readonly needsWayBack?: boolean
   readonly clock: Clock
   readonly log: Log
   /** Named places, for tests that end the process there. */

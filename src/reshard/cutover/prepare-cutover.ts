@@ -2,7 +2,7 @@
  * All that a cutover can do while clients go on: epochs and fences made, proxies and what would hold up the lock looked
  * at, connections opened. Refuses before anybody has to wait.
  */
-import { engineError, isEngineError } from '../../errors/engine-error.js'
+import { engineError } from '../../errors/engine-error.js'
 import { adminQuery } from '../../pg/admin-query.js'
 import type { HostClient } from '../../pg/host-client.js'
 import { openShard, placeOf } from '../side.js'
@@ -52,7 +52,8 @@ export async function prepareCutover(options: CutoverOptions): Promise<Prepared>
   const isFresh = await prepareEpochs(source, target, journal.run)
   const madeMs = clock.monotonicMs()
   await prepareFences(options)
-  const wayBack = await armWayBack(options)
+  const { wayBack } = options
+  await wayBack?.arm()
   if (isFresh) await clock.sleep(Math.max(0, REGISTRY_FOUND_MS - (clock.monotonicMs() - madeMs)))
   await options.gate.open()
   await refusePinned(options)
@@ -115,19 +116,6 @@ async function prepareFences(options: CutoverOptions): Promise<void> {
     await journal.register({ kind: 'fence', side, shard, name: 'pgshard_fence' })
   }
   await prepareFence(source, plan, wayBack?.role ?? '', clock)
-}
-
-/** @throws RESHARD_NO_WAY_BACK when one is needed */
-async function armWayBack(options: CutoverOptions): Promise<WayBack | undefined> {
-  const { wayBack, needsWayBack, log } = options
-  try {
-    await wayBack?.arm()
-    return wayBack
-  } catch (error) {
-    if (needsWayBack || !isEngineError(error) || error.code !== 'RESHARD_NO_WAY_BACK') throw error
-    log.warn(`there will be no rollback: ${error.message}`)
-    return undefined
-  }
 }
 
 /** @throws RESHARD_PINNED */

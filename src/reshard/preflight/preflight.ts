@@ -4,6 +4,7 @@ import { engineError, toEngineError } from '../../errors/engine-error.js'
 import { adminQuery } from '../../pg/admin-query.js'
 import type { HostClient } from '../../pg/host-client.js'
 import { qualifiedName } from '../../pg/sql-names.js'
+import { whyNoWayBack } from '../cutover/way-back-checks.js'
 import { type MovePlan, planMove, tableLabel } from '../move-table.js'
 import { placeOf, type ReshardSide, withShard } from '../side.js'
 import { error, type Problem, warning } from './problem.js'
@@ -42,6 +43,8 @@ export interface PreflightOptions {
   readonly clock?: Clock
   /** Readers a source shard. */
   readonly jobs?: number
+  /** The move ends in a cutover that arms a way back: without one it is refused. */
+  readonly needsWayBack?: boolean
 }
 
 interface Read {
@@ -105,6 +108,7 @@ export async function preflight(
   const hasError = problems.some((problem) => problem.severity === 'error')
   if (!hasError) {
     problems.push(...(await checkReferenceTables(plan, source, options.clock ?? systemClock)))
+    problems.push(...(await looked.wayBack(first.tables)))
   }
   const known = {
     sources: sources.flatMap((one) => one ?? []),
@@ -145,11 +149,13 @@ class Look {
   readonly #source: ReshardSide
   readonly #target: ReshardSide
   readonly #jobs: number
+  readonly #needsWayBack: boolean
 
   constructor(source: ReshardSide, target: ReshardSide, options: PreflightOptions) {
     this.#source = source
     this.#target = target
     this.#jobs = options.jobs ?? 2
+    this.#needsWayBack = options.needsWayBack ?? false
   }
 
   servers(
@@ -209,6 +215,16 @@ class Look {
         ? access
         : [...access, ...checkSameTables(where, first.tables, one.tables)]
     })
+  }
+
+  /** Said before anything is copied, because a cutover would refuse for it. */
+  async wayBack(tables: readonly SourceTable[]): Promise<Problem[]> {
+    const reason = await whyNoWayBack(this.#source, this.#target, tables)
+    if (reason === undefined) return []
+    const what = `there can be no way back after the cutover: ${reason}`
+    const mend = 'mend it, or give up the way back with --no-reverse'
+    const where = `database "${this.#target.name}"`
+    return [this.#needsWayBack ? error(where, what, mend) : warning(where, what, mend)]
   }
 
   replicaRole(targets: readonly (Read | undefined)[], tablesStand: boolean): Problem[] {

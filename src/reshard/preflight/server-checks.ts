@@ -207,7 +207,7 @@ export function checkTarget(
       .map((role) =>
         error(where, `role "${role}" does not exist`, `CREATE ROLE ${quoteName(role)}`),
       ),
-    ...checkWayBack(where, facts, source),
+    ...checkTwoPhase(where, facts, source),
   ]
 }
 
@@ -262,26 +262,14 @@ function checkExtensions(where: string, facts: ServerFacts, source: ServerFacts)
   })
 }
 
-/** What a rollback, and transactions over several shards, need of the new side. */
-function checkWayBack(where: string, facts: ServerFacts, source: ServerFacts): Problem[] {
-  const found: Problem[] = []
-  if (facts.walLevel !== 'logical') {
-    found.push(
-      warning(
-        where,
-        `wal_level is ${facts.walLevel}: there is no way back after the cutover`,
-        'ALTER SYSTEM SET wal_level = logical; then restart the server',
-      ),
-    )
-  }
-  if (facts.maxPreparedTransactions === 0 && source.maxPreparedTransactions > 0) {
-    found.push(
-      warning(
-        where,
-        `max_prepared_transactions is 0, the source has ${source.maxPreparedTransactions}: no two-phase commit over the new shards`,
-        `ALTER SYSTEM SET max_prepared_transactions = ${source.maxPreparedTransactions}; then restart the server`,
-      ),
-    )
-  }
-  return found
+/** What transactions over several shards need of the new side. */
+function checkTwoPhase(where: string, facts: ServerFacts, source: ServerFacts): Problem[] {
+  if (facts.maxPreparedTransactions > 0 || source.maxPreparedTransactions === 0) return []
+  return [
+    warning(
+      where,
+      `max_prepared_transactions is 0, the source has ${source.maxPreparedTransactions}: no two-phase commit over the new shards`,
+      `ALTER SYSTEM SET max_prepared_transactions = ${source.maxPreparedTransactions}; then restart the server`,
+    ),
+  ]
 }

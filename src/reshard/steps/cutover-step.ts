@@ -35,7 +35,6 @@ export async function cutoverStep(context: RunContext): Promise<void> {
     lateSchema: found.replicaRole ? undefined : await context.dump(),
     budgetMs,
     endPinned: options.endPinned ?? false,
-    needsWayBack: options.wayBack === true,
     wayBack: options.wayBack === false ? undefined : makeWayBack(source, target, journal, clock),
     clock,
     log,

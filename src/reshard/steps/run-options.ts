@@ -39,7 +39,7 @@ export interface RunOptions {
   readonly verifyHoldMs: number
   /** The cutover ends clients that keep their servers, instead of refusing. */
   readonly endPinned?: boolean
-  /** True: the cutover refuses when no stream back can be armed; false: it arms none. Absent: it arms one when it can. */
+  /** False: the cutover arms no stream back; else it refuses when it cannot. */
   readonly wayBack?: boolean
   readonly stopAfter?: StopAfter
   /** With `stopAfter: 'follow'`: goes on following after it has caught up, until it is interrupted. */

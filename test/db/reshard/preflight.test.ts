@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.js'
+import { silentLog } from '../../../src/base/log.js'
 import type { HostTarget } from '../../../src/pg/host-client.js'
+import { noSwitch } from '../../../src/reshard/cutover/switch-config.js'
+import { noGate } from '../../../src/reshard/cutover/traffic-gate.js'
 import { preflight } from '../../../src/reshard/preflight/preflight.js'
+import { runReshard } from '../../../src/reshard/reshard.js'
 import type { ReshardSide } from '../../../src/reshard/side.js'
 import { shopSharding } from '../../support/moving-shop.js'
 import { usePostgres } from '../../support/use-postgres.js'
@@ -56,7 +61,20 @@ test('a move that can be done: 15 → 18, with an estimate, and a warning that t
   const found = await preflight(source, target)
   expect(found.problems.filter(({ severity }) => severity === 'error')).toEqual([])
   const text = lines(found).join('\n')
-  expect(text).toContain('wal_level is replica: there is no way back')
+  const noWayBack =
+    /: database "b": there can be no way back after the cutover: .* has wal_level = replica/
+  expect(text).toMatch(new RegExp(`warning${noWayBack.source}`))
+  // A run that goes to its end would refuse after days of copying.
+  const whole = await preflight(source, target, { needsWayBack: true })
+  expect(lines(whole).join('\n')).toMatch(new RegExp(`error${noWayBack.source}`))
+  const run = runReshard({
+    ...{ source, target, gate: noGate, config: noSwitch, clock: systemClock, log: silentLog },
+    ...{ listener: { step: () => undefined }, jobs: 1, budgetMs: 1000, verifyHoldMs: 1000 },
+  })
+  await expect(run).rejects.toMatchObject({
+    code: 'RESHARD_REFUSED',
+    detail: expect.stringContaining('--no-reverse'),
+  })
   expect(text).toContain('max_prepared_transactions is 0, the source has 8')
   expect(text).toContain('max_slot_wal_keep_size is 100 MB')
   expect(found.estimate.bytes).toBeGreaterThan(2_000_000)
