@@ -6,7 +6,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-const [url, rounds = '5', clients = '8', transactions = '5000'] = process.argv.slice(2)
+const [url, rounds = '5', clients = '8', transactions = '20000'] = process.argv.slice(2)
 if (url === undefined) {
   console.error(
     'usage: node bench/bench-driver.mjs URL [rounds] [clients] [transactions per client]',
