@@ -55,9 +55,6 @@ async function together(
 ): Promise<void> {
   const shards = parts.map((part) => part.shard)
   checkShards(core, shards, true)
-  if (core.transaction.needsOneSnapshot && shards.length > 1) {
-    throw engineError('SESSION_SNAPSHOT_SHARDS')
-  }
   const helds = await core.held.acquireAll(shards, 'primary')
   const texts = helds.map((held, i) => ({
     held,

@@ -2,7 +2,6 @@
  * EXPLAIN of a statement that several shards work for: each explains its part, and the client gets one QUERY PLAN that also
  * says what happens behind the shards.
  */
-import { engineError } from '../../errors/engine-error.js'
 import type { WriteReply } from '../../executor/write-run.js'
 import type { ExplainPart, ExplainProgram } from '../../plan/explain-program.js'
 import type { Plan } from '../../plan/plan.js'
@@ -22,9 +21,6 @@ export function runExplain(core: SessionCore, request: SeveralRequest, plan: Pla
   checkPortal(request, true)
   const shards = [...new Set(explain.parts.map(({ shard }) => shard))].sort((a, b) => a - b)
   checkShards(core, shards, false)
-  if (core.transaction.needsOneSnapshot && shards.length > 1) {
-    throw engineError('SESSION_SNAPSHOT_SHARDS')
-  }
   ending(core, async () => {
     const helds = await core.held.acquireAll(shards, requestRole(core, [request.statement], [plan]))
     const found: PartPlan[] = []

@@ -59,9 +59,6 @@ async function writeParts(
   const { parts } = program
   const shards = parts.map((part) => part.shard)
   checkShards(core, shards, true)
-  if (core.transaction.needsOneSnapshot && shards.length > 1) {
-    throw engineError('SESSION_SNAPSHOT_SHARDS')
-  }
   const helds = await core.held.acquireAll(shards, 'primary')
   const types = await typesFor(core, request, program, helds)
   const texts = helds.map((held, i) => ({

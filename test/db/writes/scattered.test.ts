@@ -51,6 +51,33 @@ describe('writes without a key', () => {
     expect(await texts()).toEqual(['xx', 'xx', 'xx'])
   })
 
+  it.each([
+    ['begin isolation level repeatable read', 'commit'],
+    ["set default_transaction_isolation to 'repeatable read'", 'reset all'],
+  ])('D132, D133: they run at REPEATABLE READ, too (%s)', async (begin, end) => {
+    const { served, key, onShard } = rig()
+    const client = await served.connect()
+    const values = [0, 1, 2].map((shard) => `(${key(shard)}, 7, 'new')`)
+    await client.query(begin)
+    const made = await client.query(`insert into item values ${values.join(', ')} returning id`)
+    expect(made.rowCount).toBe(SHARDS)
+    expect((await client.query("update item set v = 'b' where id = 1")).rowCount).toBe(SHARDS)
+    expect((await client.query("insert into country values ('rr')")).rowCount).toBe(1)
+    expect((await client.query('explain delete from item')).rows.length).toBeGreaterThan(3)
+    expect((await client.query(end)).command).toBe(end === 'commit' ? 'COMMIT' : 'RESET')
+    expect((await texts()).sort()).toEqual(['b', 'b', 'b', 'new', 'new', 'new', 'xx', 'xx', 'xx'])
+    // one shard's row has changed since the snapshots: nothing of the statement stays on the others
+    await client.query('begin isolation level repeatable read')
+    await client.query('select 1 from item where k = $1', [key(0)])
+    await onShard(2, "update item set v = 'other' where id = 1")
+    expect(await failure(client.query("update item set v = 'lost' where id = 1"))).toMatch(
+      /^40001 /,
+    )
+    await client.query('rollback')
+    expect((await texts()).filter((one) => one === 'lost')).toEqual([])
+    await client.end()
+  })
+
   it('D133: joined by the key, or reading reference tables, they run on every shard', async () => {
     const { served } = rig()
     const client = await served.connect()
