@@ -66,6 +66,9 @@ function logLevel(filter: string, place: Place | undefined, problems: Problems):
   return 'info'
 }
 
+/** Shorter ones can be guessed. */
+const LEAST_TOKEN = 16
+
 /** Compiles [general]. */
 export function compileGeneral(sources: GeneralSources, problems: Problems): GeneralConfig {
   const written = sources.written?.values ?? {}
@@ -73,6 +76,8 @@ export function compileGeneral(sources: GeneralSources, problems: Problems): Gen
   const general = withDefaults(generalKeys, written, defaults)
   const place = (key: string) => sources.written?.placeOf(key) ?? { file: 'environment' }
   checkWrites(general, place, problems)
+  if (general.webToken !== undefined && general.webToken.length < LEAST_TOKEN)
+    problems.error(place('web_token'), `web_token must have at least ${LEAST_TOKEN} characters`)
   const on = general.queryParserEnabled && written['query_parser'] === undefined
   return Object.freeze({
     ...general,

@@ -92,6 +92,11 @@ export const metricKeys = {
     takesEffect: 'restart',
   }),
   web_host: string('127.0.0.1', 'Address of the web page.', { own: true, takesEffect: 'restart' }),
+  web_token: string(
+    undefined,
+    'What the web page asks for, at least 16 characters; without it one is made at each start and printed.',
+    { own: true, secret: true, takesEffect: 'restart' },
+  ),
   broadcast_address: string(undefined, 'Multicast address at which proxies find one another.', {
     unused: 'proxies find one another through schema pgshard of the databases',
   }),

@@ -29,8 +29,6 @@ export const laterKeys: ReadonlySet<string> = new Set([
   'general.log_disconnections',
   'general.log_dedup_window',
   'general.log_dedup_threshold',
-  'general.web_port',
-  'general.web_host',
   'general.mirror_queue',
   'general.mirror_exposure',
   'general.query_parser',

@@ -24,3 +24,9 @@ export function redactLiterals(sql: string): string {
   }
   return (text + sql.slice(at)).replace(/\s+/g, ' ').trim()
 }
+
+/** The same with lists of any length as one, so that statements that differ in their number of values are one too. */
+export const shapeOf = (sql: string): string =>
+  redactLiterals(sql)
+    .replace(/(\?|\$\d+)(?:\s*,\s*(?:\?|\$\d+))+/g, '$1, …')
+    .replace(/(\((?:\?|\$\d+)(?:, …)?\))(?:\s*,\s*\((?:\?|\$\d+)(?:, …)?\))+/g, '$1, …')

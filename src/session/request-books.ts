@@ -7,20 +7,30 @@ import {
   type RequestTimes,
   WRITE,
 } from '../metrics/request-times.js'
+import { noteSeen, REFUSED, type StatementBook } from '../metrics/statement-book.js'
 import type { Plan, PlannedStatement } from '../plan/plan.js'
 import type { ClientFigures } from './environment.js'
 import type { RunningRequest } from './running-request.js'
 import { isNeutral } from './state/apply-effects.js'
 
+/** Where it is noted, and how many shards a statement for all of them has. */
+export interface BooksAccess {
+  readonly times?: RequestTimes
+  readonly seen?: StatementBook
+  readonly planner: { readonly shardCount: number }
+}
+
 export class RequestBooks {
   readonly #figures: ClientFigures
   readonly #times: RequestTimes | undefined
+  readonly #access: BooksAccess
   #idleSinceMs: number | undefined
   #transactionSinceMs: number | undefined
 
-  constructor(figures: ClientFigures, times: RequestTimes | undefined) {
+  constructor(figures: ClientFigures, access: BooksAccess) {
     this.#figures = figures
-    this.#times = times
+    this.#times = access.times
+    this.#access = access
   }
 
   starts(nowMs: number): void {
@@ -33,6 +43,7 @@ export class RequestBooks {
     const elapsedMs = nowMs - running.startedMs
     this.#figures.queryMs += elapsedMs
     this.#times?.record(running.requestClass, running.shard, elapsedMs)
+    if (running.only) this.#see(running.only, running, elapsedMs)
     if (isExplicit) {
       this.#transactionSinceMs ??= running.startedMs
       this.#idleSinceMs = nowMs
@@ -40,6 +51,16 @@ export class RequestBooks {
     }
     this.#figures.transactionMs += nowMs - (this.#transactionSinceMs ?? running.startedMs)
     this.#transactionSinceMs = undefined
+  }
+
+  #see(statement: PlannedStatement, running: RunningRequest, elapsedMs: number): void {
+    const { figures } = statement
+    const book = this.#access.seen
+    if (!figures || !book) return
+    if (!figures.seen?.isKept) figures.seen = book.of(statement.shape?.() ?? '')
+    const shards = running.shards < 0 ? this.#access.planner.shardCount : running.shards
+    const what = shards === 0 ? REFUSED : running.requestClass
+    noteSeen(figures.seen, what, shards, elapsedMs, running.failed)
   }
 }
 
@@ -67,10 +88,16 @@ const classOfPlan: Readonly<Record<Plan['how'], number>> = {
 }
 
 /** Notes that several shards work for a request. */
-export function noteSeveral(running: RunningRequest | undefined, { how }: Plan): void {
+export function noteSeveral(
+  running: RunningRequest | undefined,
+  { how, target }: Plan,
+  statement: PlannedStatement,
+): void {
   if (!running) return
   running.requestClass = classOfPlan[how]
   running.shard = NO_SHARD
+  running.only = statement
+  running.shards = how === 'refuse' ? 0 : target.kind === 'some' ? target.shards.length : -1
 }
 
 /** Notes that one shard has the whole request. */
@@ -82,4 +109,6 @@ export function noteShard(
   if (!running) return
   running.requestClass = classOnShard(statements)
   running.shard = shard
+  running.only = statements.length === 1 ? statements[0] : undefined
+  running.shards = 1
 }

@@ -21,6 +21,9 @@ export interface RunningRequest {
   /** Of REQUEST_CLASSES, and the one shard that has it. */
   requestClass: number
   shard: number
+  /** The only statement of it, and how many shards work for that; -1: all of them. */
+  only: PlannedStatement | undefined
+  shards: number
   /** Called once the client has heard its end. */
   whenEnded?: () => void
 }
@@ -38,6 +41,8 @@ export const newRequest = (
   startedMs,
   requestClass: CONTROL,
   shard: NO_SHARD,
+  only: undefined,
+  shards: 0,
 })
 
 export const newSharedRequest = (): RunningRequest => ({
@@ -46,9 +51,11 @@ export const newSharedRequest = (): RunningRequest => ({
   at: 0,
   failed: false,
   awaitsSync: false,
-  startedMs: 0,
+  startedMs: Number.NEGATIVE_INFINITY,
   requestClass: READ,
   shard: 0,
+  only: undefined,
+  shards: 1,
 })
 
 /** Statements of one request that run one after the other, each in its own way. */
@@ -77,6 +84,8 @@ export interface CoreParts {
 export interface SessionHooks {
   /** The request is done and the next may begin. */
   requestEnded(): void
+  /** The same for one that shared a server and changed nothing. */
+  sharedEnded(): void
   /** A request that stays open behind a Flush has its server, or none: what the client sent meanwhile may follow. */
   waitEnded(): void
   /** The server wants COPY data. */

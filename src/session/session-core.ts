@@ -7,7 +7,7 @@ import { type EngineError, engineError } from '../errors/engine-error.js'
 import type { FanOut } from '../executor/fan-out.js'
 import type { Expectation, RelayListener } from '../executor/relay.js'
 import { readyFrame } from '../executor/relay.js'
-import type { RouteContext } from '../plan/plan.js'
+import type { PlannedStatement, RouteContext } from '../plan/plan.js'
 import { isFatal, sqlstateOf } from '../server/server-error.js'
 import { errorFrame, parameterStatusFrame } from './answers.js'
 import type { ClientOutput } from './client-output.js'
@@ -76,7 +76,7 @@ export class SessionCore {
     this.output = options.output
     this.transaction = options.transaction
     this.figures = options.figures
-    this.#books = new RequestBooks(options.figures, options.access.times)
+    this.#books = new RequestBooks(options.figures, options.access)
     this.told = options.told
     this.hooks = options.hooks
     this.identity = options.identity
@@ -88,6 +88,11 @@ export class SessionCore {
   /** A request waits for a server, or for the hub that listens for clients. */
   get isWaiting(): boolean {
     return this.held.isWaiting || this.listening?.isHearing === true
+  }
+
+  /** When the last request began that shares a server, by the monotonic clock. */
+  get lastSharedMs(): number {
+    return this.#shared.startedMs
   }
 
   get isSharded(): boolean {
@@ -110,16 +115,16 @@ export class SessionCore {
   }
 
   /** The same for a request that only reads and is expected to share a server; no listener, and nothing held. */
-  beginShared(protocol: 'simple' | 'extended', nowMs: number): void {
+  beginShared(protocol: 'simple' | 'extended', nowMs: number, only: PlannedStatement): void {
     const running = this.#shared
+    running.only = only
     running.protocol = protocol
-    if (running.statements.length > 0) running.statements = []
     running.at = 0
     running.failed = false
     running.startedMs = nowMs
     this.running = running
-    this.cancelled = false
-    this.timedOut = undefined
+    if (this.cancelled) this.cancelled = false
+    if (this.timedOut) this.timedOut = undefined
   }
 
   /** Books at the end of such a request, when nothing else became of it. */
@@ -127,7 +132,7 @@ export class SessionCore {
     const { running } = this
     this.running = undefined
     if (running) this.#books.ended(running, nowMs, false)
-    this.hooks.requestEnded()
+    this.hooks.sharedEnded()
   }
 
   /**

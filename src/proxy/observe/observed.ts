@@ -5,6 +5,7 @@ import type { Pools } from '../../pool/pool-map.js'
 import type { ServerPool } from '../../pool/server-pool.js'
 import type { ClientRegistry } from '../client-registry.js'
 import { type CountedTotals, RecentTotals } from './recent-totals.js'
+import { StatementBooks } from './statement-books.js'
 import { TimesBook } from './times-book.js'
 
 export interface ObservedSources {
@@ -16,6 +17,7 @@ export interface ObservedSources {
 
 export class Observed {
   readonly times = new TimesBook()
+  readonly statements = new StatementBooks()
   readonly recent: RecentTotals
 
   constructor({ clock, pools, clients, general }: ObservedSources) {

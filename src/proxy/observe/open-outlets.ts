@@ -1,21 +1,10 @@
-/** Where machines look at `serve`: metrics to be scraped, health to be probed, metrics pushed. One for all workers. */
+/** Where others look at `serve`: metrics to be scraped, health to be probed, metrics pushed, the web page. One for all workers. */
 import { healthOf } from '../../admin/health.js'
 import { familiesOf } from '../../admin/metrics/families.js'
-import type { ProxyView } from '../../admin/proxy-view.js'
-import type { Clock } from '../../base/clock.js'
-import type { Log } from '../../base/log.js'
-import type { LoadedConfig } from '../../config/loaded-config.js'
 import { metricsText } from '../../metrics/open-metrics.js'
 import type { HttpRoutes } from '../../web/http-server.js'
+import type { OutletSources } from './outlet-sources.js'
 import { pushMetrics } from './push-metrics.js'
-
-export interface OutletSources {
-  readonly clock: Clock
-  readonly log: Log
-  /** In force now; ports count as they were at the start. */
-  config(): LoadedConfig
-  look(): ProxyView | Promise<ProxyView>
-}
 
 export interface Outlets {
   close(): Promise<void>
@@ -42,7 +31,7 @@ export async function openOutlets(sources: OutletSources): Promise<Outlets> {
 /** What the configuration asks for. */
 function wanted(sources: OutletSources): (() => Promise<() => Promise<void>>)[] {
   const { general, otel } = sources.config()
-  const { openmetricsPort, openmetricsHost, healthcheckPort } = general
+  const { openmetricsPort, openmetricsHost, healthcheckPort, webPort } = general
   const starts: (() => Promise<() => Promise<void>>)[] = []
   if (openmetricsPort !== undefined)
     starts.push(() =>
@@ -50,6 +39,8 @@ function wanted(sources: OutletSources): (() => Promise<() => Promise<void>>)[] 
     )
   if (healthcheckPort !== undefined)
     starts.push(() => overHttp(sources, 'health', { host: EVERYWHERE, port: healthcheckPort }))
+  if (webPort !== undefined)
+    starts.push(async () => (await import('./open-web-page.js')).openWebPage(sources, webPort))
   if (otel.endpoint !== undefined) starts.push(async () => pushed(sources))
   return starts
 }

@@ -1,7 +1,7 @@
 /** What the pipelined requests of a client know of the session around them, and of how a request runs on a server of its own. */
 import type { Clock } from '../../base/clock.js'
 import type { EngineError } from '../../errors/engine-error.js'
-import type { RouteContext } from '../../plan/plan.js'
+import type { PlannedStatement, RouteContext } from '../../plan/plan.js'
 import type { ClientOutput } from '../client-output.js'
 import type { ClientFigures, DatabaseAccess } from '../environment.js'
 import type { ClientStatements } from '../state/client-statements.js'
@@ -24,7 +24,7 @@ export interface PipelinedHost {
   readonly hooks: { ends(): void }
   begin(protocol: 'simple', statements: []): void
   /** The same for a request that only reads, at `nowMs`. */
-  beginShared(protocol: 'simple' | 'extended', nowMs: number): void
+  beginShared(protocol: 'simple' | 'extended', nowMs: number, only: PlannedStatement): void
   routeContext(): RouteContext
   noteStatus(buffer: Buffer, start: number, end: number): void
   tellChanges(): void

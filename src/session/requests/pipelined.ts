@@ -2,15 +2,19 @@
  * The requests of one client that may share a server with those of others (executor/pipeline): which of them may, what
  * they put on the server, and what becomes of one that must run on a server of its own after all.
  */
+import type { Clock } from '../../base/clock.js'
 import { copyBytes } from '../../base/copy-bytes.js'
 import { type EngineError, engineError } from '../../errors/engine-error.js'
 import { mayEnter } from '../../executor/pipeline/class-figures.js'
 import type { Carrier, PipelinedClient, Unit } from '../../executor/pipeline/pipelined-client.js'
+import type { Pipelines } from '../../executor/pipeline/pipelines.js'
 import { replyBudget } from '../../executor/pipeline/reply-budget.js'
-import type { ClassFigures, PlannedStatement, TextMatcher } from '../../plan/plan.js'
+import type { ClassFigures, PlannedStatement, QueryPlanner, TextMatcher } from '../../plan/plan.js'
 import type { ServerConnection } from '../../server/server-connection.js'
 import { readingOf, Settings } from '../../server/settings.js'
 import type { SharedStatement } from '../../server/shared-statement.js'
+import { frameLength } from '../../wire/frame-reader.js'
+import { frontend, MAX_BODY_BYTES } from '../../wire/tags.js'
 import type { ClientOutput } from '../client-output.js'
 import { AlikeBatch } from './alike-batch.js'
 import { AloneTimes } from './alone-times.js'
@@ -25,11 +29,15 @@ const nothing = Buffer.alloc(0)
 const KEPT_BYTES = 4096
 const FIRST_BYTES = 256
 const noTypes: readonly number[] = []
-const noFigures: ClassFigures = { runs: 0, hotRuns: 0, meanMs: 0, typicalMs: 0, replyBytes: 0 }
+const noFigures: ClassFigures = {
+  ...{ runs: 0, hotRuns: 0, meanMs: 0, typicalMs: 0, replyBytes: 0 },
+  seen: undefined,
+}
 
 /** What holds for every text of a template, or for all parameters, while settings and schema stay. */
 interface Decided {
   readonly figures: ClassFigures
+  readonly planned: PlannedStatement
   readonly request: PipelinableRequest
   readonly generation: number | undefined
   readonly settings: Settings
@@ -37,30 +45,40 @@ interface Decided {
 
 interface LastQuery extends Decided {
   readonly pattern: TextMatcher
+  readonly batch?: undefined
 }
 
 interface LastBatch extends Decided {
   readonly batch: AlikeBatch
 }
 
+const QUERY = frontend.query
+
 export class PipelinedRequests implements PipelinedClient {
   readonly output: ClientOutput
   settings: Settings = Settings.none
   figures: ClassFigures = noFigures
   readonly #core: PipelinedHost
+  readonly #planner: QueryPlanner
+  readonly #pipelines: Pipelines | undefined
+  readonly #clock: Clock
   #carrier: Carrier | undefined
+  /** The last one; it runs while `#isRunning`. */
   #request: PipelinableRequest | undefined
+  #isRunning = false
   /** The Query message, at [0, length), until its request has ended. */
   readonly #query: { bytes: Buffer; length: number } = { bytes: nothing, length: 0 }
   #batch: PipelinedBatch | undefined
   #hasFailed = false
+  /** A parameter has changed, which the client is to be told. */
+  #hasNews = false
   /** Began as another of its template, and nothing of it runs elsewhere. */
   #isShared = false
   /** The last Query that was pipelined, and what was decided of it. */
   #last: LastQuery | undefined
   #lastBatch: LastBatch | undefined
   /** No other request has run since the last one of these, so that the session is as it was judged then. */
-  #settled: Decided | undefined
+  #settled: LastQuery | LastBatch | undefined
   /** Runs now. */
   #alike: AlikeBatch | undefined
   /** Settings that were judged, and whether they allow it. */
@@ -70,6 +88,10 @@ export class PipelinedRequests implements PipelinedClient {
 
   constructor(core: PipelinedHost) {
     this.#core = core
+    this.#planner = core.access.planner
+    // what has been seen is asked for behind each request, on a server of its own
+    this.#pipelines = core.held.seen ? undefined : core.access.pipelines
+    this.#clock = core.environment.clock
     this.#aloneTimes = new AloneTimes(core.environment.clock)
     this.output = core.output
   }
@@ -81,7 +103,7 @@ export class PipelinedRequests implements PipelinedClient {
 
   /** What it stands in line for, for people. */
   get waitsFor(): string | undefined {
-    const request = this.isWaiting ? this.#request : undefined
+    const request = this.#isRunning && this.isWaiting ? this.#request : undefined
     return request && this.#core.access.pools.whyWaiting(request.shard, request.role)
   }
 
@@ -95,7 +117,20 @@ export class PipelinedRequests implements PipelinedClient {
     this.#keep(frame, 0, frame.length)
     this.#batch = undefined
     this.#remember(statement, request)
-    return this.#run(request, this.#core.environment.clock.monotonicMs())
+    return this.#run(request, this.#clock.monotonicMs())
+  }
+
+  /** The whole of a read that comes right behind the end of a request of ours: true when it is another like that, which runs then. */
+  runOn(chunk: Buffer): boolean {
+    const last = this.#settled
+    if (!last || !this.#holdsOn(last)) return false
+    const { batch } = last
+    if (batch ? !this.#isAnother(batch, chunk) : !isAnotherQuery(last, chunk)) return false
+    const nowMs = this.#clock.monotonicMs()
+    this.#core.beginShared(batch ? 'extended' : 'simple', nowMs, last.planned)
+    this.#alike = batch
+    this.#runDecided(last, nowMs, chunk, 0, chunk.length)
+    return true
   }
 
   /** A Query, at [start, end), that differs from the one before it in its literals alone. False: it is to be read. */
@@ -104,40 +139,50 @@ export class PipelinedRequests implements PipelinedClient {
     if (!last?.pattern.matches(buffer, start + 5, end - 1)) return false
     if (!this.#isSound(last)) return false
     const core = this.#core
-    const nowMs = core.environment.clock.monotonicMs()
+    const nowMs = this.#clock.monotonicMs()
     if (this.#settled !== last) core.statements.dropUnnamed()
-    core.beginShared('simple', nowMs)
-    this.#runDecided(last, nowMs, buffer.subarray(start, end))
+    core.beginShared('simple', nowMs, last.planned)
+    this.#runDecided(last, nowMs, buffer, start, end)
     return true
   }
 
   /** Messages up to a Sync, [0, end), that differ from those before them in their parameters alone. False: they are to be read. */
   runAlikeBatch(buffer: Buffer, starts: () => void): boolean {
     const last = this.#lastBatch
-    if (!last?.batch.matches(buffer, buffer.length)) return false
+    if (!last || !this.#isSound(last) || !this.#isAnother(last.batch, buffer)) return false
     const core = this.#core
-    const { statement, hasParse } = last.batch
-    if (statement.shared.epoch !== core.access.statements.epoch || !this.#isSound(last))
-      return false
+    if (this.#settled !== last && !last.batch.isNamedIn(core.statements)) return false
+    this.#alike = last.batch
+    starts()
+    const nowMs = this.#clock.monotonicMs()
+    core.beginShared('extended', nowMs, last.planned)
+    this.#runDecided(last, nowMs, buffer, 0, buffer.length)
+    return true
+  }
+
+  /** The whole of `buffer` is the batch with other parameters, of a statement that means the same still. */
+  #isAnother(batch: AlikeBatch, buffer: Buffer): boolean {
+    if (!batch.matches(buffer, buffer.length)) return false
+    const { statement, hasParse } = batch
+    if (statement.shared.epoch !== this.#core.access.statements.epoch) return false
     if (hasParse) {
       statement.confirmed = false
       statement.shared.uses++
     }
-    if (this.#settled !== last && !last.batch.isNamedIn(core.statements)) return false
-    this.#alike = last.batch
-    starts()
-    const nowMs = core.environment.clock.monotonicMs()
-    core.beginShared('extended', nowMs)
-    this.#runDecided(last, nowMs, buffer)
     return true
   }
 
-  #runDecided(last: Decided, nowMs: number, bytes: Buffer): void {
-    this.#settled = last
+  #runDecided(
+    last: LastQuery | LastBatch,
+    nowMs: number,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): void {
+    if (this.#settled !== last) this.#settled = last
     this.#isShared = true
-    this.#keep(bytes, 0, bytes.length)
-    this.#batch = undefined
-    this.figures = last.figures
+    this.#keep(bytes, start, end)
+    if (this.figures !== last.figures) this.figures = last.figures
     if (!this.#run(last.request, nowMs)) this.#alone(last.request)
   }
 
@@ -169,22 +214,35 @@ export class PipelinedRequests implements PipelinedClient {
   }
 
   /** All but the route has been decided for the template: with several shards the literals decide that. */
-  #remember({ pattern, figures }: PlannedStatement, { role, unread }: PipelinableRequest): void {
+  #remember(planned: PlannedStatement, { role, unread }: PipelinableRequest): void {
+    const { pattern, figures } = planned
     const { access, transaction } = this.#core
     const { generation } = access.planner
     this.#last = undefined
     if (!pattern || !figures || !unread || access.planner.shardCount > 1) return
     const request = { shard: 0, role, alone: unread }
-    this.#last = { pattern, figures, request, generation, settings: transaction.settings }
+    const { settings } = transaction
+    this.#last = { pattern, figures, planned, request, generation, settings }
   }
 
-  #isSound(last: Decided): boolean {
-    const { access } = this.#core
-    const { planner } = access
-    if (last.generation !== planner.generation) return false
+  #isSound(last: LastQuery | LastBatch): boolean {
+    if (last.generation !== this.#planner.generation) return false
     if (this.#settled === last ? !this.#isFreeStill() : !this.#holdsStill(last)) return false
-    const limits = access.pipelines?.limits
-    return limits !== undefined && limits.depth > 0 && mayEnter(last.figures, limits.stallMs)
+    return this.#mayEnter(last.figures)
+  }
+
+  /** The same when it was settled with the last request. */
+  #holdsOn(last: Decided): boolean {
+    return (
+      last.generation === this.#planner.generation &&
+      this.#isFreeStill() &&
+      this.#mayEnter(last.figures)
+    )
+  }
+
+  #mayEnter(figures: ClassFigures): boolean {
+    const limits = this.#pipelines?.limits
+    return limits !== undefined && limits.depth > 0 && mayEnter(figures, limits.stallMs)
   }
 
   #holdsStill(last: Decided): boolean {
@@ -213,18 +271,23 @@ export class PipelinedRequests implements PipelinedClient {
     if (shared.shape !== undefined && shared.epoch !== this.#core.access.statements.epoch)
       return false
     this.#batch = batch
-    this.#rememberBatch(batch, statement.figures, request)
-    return this.#run(request, this.#core.environment.clock.monotonicMs())
+    this.#rememberBatch(batch, statement, request)
+    return this.#run(request, this.#clock.monotonicMs())
   }
 
-  #rememberBatch(batch: PipelinedBatch, figures: ClassFigures, request: PipelinableRequest): void {
+  #rememberBatch(
+    batch: PipelinedBatch,
+    planned: PlannedStatement,
+    request: PipelinableRequest,
+  ): void {
+    const { figures } = planned
     const { access, transaction } = this.#core
     const { again, role } = request
     const { generation, shardCount } = access.planner
     const alike = again && shardCount === 1 ? AlikeBatch.of(batch) : undefined
     this.#lastBatch = undefined
-    if (!alike || !again) return
-    const decided = { figures, generation, settings: transaction.settings }
+    if (!alike || !again || !figures) return
+    const decided = { figures, planned, generation, settings: transaction.settings }
     this.#lastBatch = { ...decided, batch: alike, request: { shard: 0, role, alone: again } }
   }
 
@@ -291,10 +354,14 @@ export class PipelinedRequests implements PipelinedClient {
   }
 
   parameterStatus(buffer: Buffer, start: number, end: number): void {
+    this.#hasNews = true
     this.#core.noteStatus(buffer, start, end)
   }
 
   ready(): void {
+    // a client that listens is not settled
+    if (this.#settled && !this.#hasNews) return
+    this.#hasNews = false
     this.#core.tellChanges()
     this.#core.listening?.tell()
   }
@@ -311,7 +378,7 @@ export class PipelinedRequests implements PipelinedClient {
   }
 
   elsewhere(): void {
-    if (this.#request) this.#alone(this.#request)
+    if (this.#isRunning && this.#request) this.#alone(this.#request)
   }
 
   lost(error: EngineError, ends: boolean): void {
@@ -323,20 +390,18 @@ export class PipelinedRequests implements PipelinedClient {
   }
 
   #run(request: PipelinableRequest, nowMs: number): boolean {
-    const { access } = this.#core
-    // what has been seen is asked for behind each request, on a server of its own
-    const pipelines = this.#core.held.seen ? undefined : access.pipelines
-    const pipeline = pipelines?.of(request.shard, request.role)
+    const pipeline = this.#pipelines?.of(request.shard, request.role)
     if (!pipeline) return false
     this.#hasFailed = false
-    this.#request = request
+    if (this.#request !== request) this.#request = request
+    this.#isRunning = true
     this.#carrier = pipeline.run(this, nowMs)
     return true
   }
 
   #forget(): void {
     this.#carrier = undefined
-    this.#request = undefined
+    this.#isRunning = false
     this.#batch = undefined
     this.#alike = undefined
     if (this.#query.length > KEPT_BYTES) this.#query.bytes = nothing
@@ -358,7 +423,7 @@ export class PipelinedRequests implements PipelinedClient {
 
   /** What others than the client decide. */
   #isFreeStill(): boolean {
-    return this.#core.access.planner.isCurrent !== false && !this.output.isBlocked
+    return this.#planner.isCurrent !== false && !this.output.isBlocked
   }
 
   /** The client holds nothing that another could disturb, and reads what it is sent. */
@@ -381,4 +446,15 @@ export class PipelinedRequests implements PipelinedClient {
       told.get('standard_conforming_strings') !== 'off' &&
       plainEncodings.has(told.get('client_encoding'))
   }
+}
+
+function isAnotherQuery({ pattern }: LastQuery, chunk: Buffer): boolean {
+  const last = chunk.length - 1
+  return (
+    chunk[0] === QUERY &&
+    last > 4 &&
+    chunk[last] === 0 &&
+    frameLength(chunk, 0, MAX_BODY_BYTES) === last &&
+    pattern.matches(chunk, 5, last)
+  )
 }

@@ -145,7 +145,7 @@ function runByPlan(
   frame: Buffer,
 ): void {
   const plan = only.route(undefined, core.routeContext())
-  noteSeveral(core.running, plan)
+  noteSeveral(core.running, plan, only)
   switch (plan.how) {
     case 'relay':
       return relayPlanned(core, [plan], query, frame)

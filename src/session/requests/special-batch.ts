@@ -26,7 +26,7 @@ export function runSpecialBatch(
     const portal = step.kind === 'bind' && core.statements.portals.get(step.item.portal)
     if (portal) portal.isSeveral = true
   }
-  noteSeveral(core.running, plan)
+  noteSeveral(core.running, plan, statement)
   switch (plan.how) {
     case 'copy':
       return copyBatch(core, sharded, steps, plan, statement)
