@@ -1,4 +1,5 @@
 /** What the console may ask of moves between databases, and what it sees of them. Carried out elsewhere; plain data here. */
+import type { ChartSpec } from '../report/chart-spec.js'
 import type { MoveKind } from './parse-move.js'
 import type { ProxyControl } from './proxy-control.js'
 
@@ -34,6 +35,10 @@ export interface TaskView {
   readonly startedAtMs: number
   readonly updatedAtMs: number
   readonly error: string | null
+  /** How long its cutover held writes back, once it has. */
+  readonly pauseMs?: number
+  /** By name; only where they were asked for. */
+  readonly charts?: Readonly<Record<string, ChartSpec>>
 }
 
 export interface TableCopyView {

@@ -1,6 +1,6 @@
 /** The web page of `serve`, when it is asked for: its port, its token, what it looks at. Loaded late, as most proxies have none. */
 import { isIP } from 'node:net'
-import { readMoves } from '../../tasks/read-moves.js'
+import { readChartedMoves } from '../../tasks/charted-moves.js'
 import { Feed } from '../../web/feed.js'
 import { startHttpServer } from '../../web/http-server.js'
 import { pageRoutes } from '../../web/page-routes.js'
@@ -18,7 +18,7 @@ export async function openWebPage(
   const { clock, log, look, config, announce } = sources
   const { webHost: host, webToken } = config().general
   const token = webToken ?? makeToken()
-  const feed = new Feed({ clock, log, look, moves: () => readMoves(config()) })
+  const feed = new Feed({ clock, log, look, moves: () => readChartedMoves(config()) })
   const routes = pageRoutes(feed, new WebAccess(token))
   const server = await startHttpServer({ host, port, routes })
   feed.start()
