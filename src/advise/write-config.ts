@@ -25,11 +25,10 @@ export function writeConfig(candidate: Candidate, target: ConfigTarget): string 
     lines.push(`name = ${text(table.name)}`, `column = ${text(column)}`)
     lines.push(`data_type = ${text(keyType)}`)
   }
-  const schemas = [...new Set(referenceTables.map(({ schema }) => schema))].sort()
-  for (const schema of schemas) {
-    const names = referenceTables.filter((one) => one.schema === schema).map(({ name }) => name)
-    lines.push('', '[[omnisharded_tables]]', `database = ${database}`, `schema = ${text(schema)}`)
-    lines.push(`tables = [${names.map(text).join(', ')}]`)
+  if (referenceTables.length > 0) {
+    const names = referenceTables.map(({ schema, name }) => text(`${schema}.${name}`))
+    lines.push('', '[[omnisharded_tables]]', `database = ${database}`)
+    lines.push(`tables = [${names.join(', ')}]`)
   }
   if (constraints.length > 0) {
     lines.push(

@@ -72,6 +72,7 @@ async function independentCounts(workload: string, config: string, catalog: Cata
   writeFileSync(configPath, config)
   writeFileSync(join(directory, 'users.toml'), '')
   const loaded = loadConfig({ configPath, databaseUrls: [], env: {} })
+  expect(loaded.warnings.filter((text) => !/has no user/.test(text))).toEqual([])
   const sharding = loaded.sharding.get('app')!
   const counts: Record<string, number> = {}
   const planner = await openQueryPlanner({ sharding, catalog })
