@@ -49,6 +49,7 @@ export interface RunFlags extends ConnectFlags, LogFlags {
   readonly sweep?: string | undefined
   readonly strategy?: string | undefined
   readonly reconnect?: number | undefined
+  readonly 'allow-shell'?: boolean | undefined
   readonly 'latency-limit'?: string | undefined
   readonly 'failures-detailed': boolean
   readonly 'progress-timestamp': boolean
@@ -196,6 +197,7 @@ export function runOptions(
       verboseErrors: flags['verbose-errors'],
       variables: definitions(flags.define),
       failuresDetailed: flags['failures-detailed'],
+      allowsShell: flags['allow-shell'] === true,
       seed: seedOf(flags.seed),
       ...present({
         latencyLimitMs,

@@ -184,7 +184,9 @@ async function drive(
     const results = await Promise.all(groups.map((group) => group.run()))
     const elapsedMs = clock.monotonicMs() - startMs
     unwatch()
-    const scripts = plan.scripts.map(({ name, text, weight }) => parseScript(name, text, weight))
+    const scripts = plan.scripts.map(({ name, text, weight }) =>
+      parseScript(name, text, weight, plan.allowsShell),
+    )
     const stats = groupStats(
       scripts.map((script) => script.commands.length),
       nodesOf(plan.conninfo).nodes.length,
@@ -220,7 +222,8 @@ export async function runBench(options: BenchOptions, tools: BenchTools): Promis
   const { conninfo, threads, clients } = options.plan
   for (const line of warnings(conninfo)) tools.say(`pgshard: ${line}`)
   // Broken scripts are refused before anything is touched.
-  for (const { name, text, weight } of options.plan.scripts) parseScript(name, text, weight)
+  for (const { name, text, weight } of options.plan.scripts)
+    parseScript(name, text, weight, options.plan.allowsShell)
   const { scale, serverVersion } = await prepareNodes(conninfo, {
     needsTables: options.usesBuiltin,
     vacuum: options.vacuum,

@@ -156,6 +156,9 @@ export const runFlags = {
     min: 0,
     helpValue: 'NUM',
   }),
+  'allow-shell': Flags.boolean({
+    description: 'let scripts run commands of the system (\\shell, \\setshell)',
+  }),
   reconnect: Flags.integer({
     description:
       'a client whose connection is lost tries to connect again so long instead of being aborted; its transaction counts as failed',

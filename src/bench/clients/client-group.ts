@@ -93,7 +93,9 @@ export class ClientGroup {
     this.#dayOffsetMs = tools.clock.nowMs() - tools.clock.monotonicMs()
     this.log = tools.log
     this.say = tools.say
-    this.scripts = plan.scripts.map(({ name, text, weight }) => parseScript(name, text, weight))
+    this.scripts = plan.scripts.map(({ name, text, weight }) =>
+      parseScript(name, text, weight, plan.allowsShell),
+    )
     let statements = 0
     this.#statementNames = this.scripts.map((script) =>
       script.commands.map((command) => (command.kind === 'sql' ? `P_${statements++}` : '')),

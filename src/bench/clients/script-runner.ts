@@ -15,6 +15,7 @@ import { type BenchConnection, errorText, type Outcome } from './bench-connectio
 import { ClientAborted, type Ending, isServerGone, retriable } from './client-ending.js'
 import type { ClientGroup } from './client-group.js'
 import { ConditionStack } from './condition-stack.js'
+import { runShell, shellInteger, shellText } from './shell-command.js'
 import { addSample } from './stats.js'
 
 export class ScriptRunner implements EvaluationContext {
@@ -142,6 +143,8 @@ export class ScriptRunner implements EvaluationContext {
         return undefined
       case 'sleep':
         return this.#sleep(command.amount, command.unitUs)
+      case 'shell':
+        return this.#shell(command.words, command.variable)
       default:
         return this.#pipeline(command.kind)
     }
@@ -183,6 +186,28 @@ export class ScriptRunner implements EvaluationContext {
     this.hasWaited = true
     await this.#group.sleep(waitUs / 1000)
     return this.#group.isOver ? 'interrupted' : undefined
+  }
+
+  async #shell(words: readonly string[], variable: string | undefined): Promise<undefined> {
+    const name = variable === undefined ? 'shell' : 'setshell'
+    const fail = (problem: string): ClientAborted => {
+      this.#group.log(problem)
+      return this.#failed(name, 'execution of meta-command failed')
+    }
+    const text = shellText(words, this.variables)
+    if ('problem' in text) throw fail(text.problem)
+    this.hasWaited = true
+    const { code, line } = await runShell(text.command, variable !== undefined)
+    if (variable === undefined) {
+      if (code !== 0) throw fail(`${words[0]}: could not launch shell command`)
+      return undefined
+    }
+    if (line === undefined) throw fail(`${words[0]}: could not read result of shell command`)
+    const result = shellInteger(line)
+    if (result === undefined)
+      throw fail(`${words[0]}: shell command must return an integer (not "${line}")`)
+    this.variables.setValue(variable, result, 'setshell')
+    return undefined
   }
 
   #parameters(command: SqlCommand): (string | null)[] {

@@ -25,6 +25,12 @@ export type MetaCommand =
   | { readonly kind: 'if' | 'elif'; readonly compute: Computation }
   | { readonly kind: 'else' | 'endif' | 'startpipeline' | 'endpipeline' | 'syncpipeline' }
   | { readonly kind: 'sleep'; readonly amount: string; readonly unitUs: number }
+  | {
+      readonly kind: 'shell'
+      readonly words: readonly string[]
+      /** Of \setshell: what takes the result. */
+      readonly variable?: string
+    }
 
 export type Command = (SqlCommand | MetaCommand) & { readonly shown: string }
 
@@ -42,10 +48,12 @@ const sleepUnitsUs: Readonly<Record<string, number>> = { us: 1, ms: 1000, s: 1_0
 
 class ScriptParser {
   readonly #name: string
+  readonly #allowsShell: boolean
   readonly #commands: Command[] = []
 
-  constructor(name: string) {
+  constructor(name: string, allowsShell: boolean) {
     this.#name = name
+    this.#allowsShell = allowsShell
   }
 
   parse(text: string): Command[] {
@@ -123,13 +131,27 @@ class ScriptParser {
         return { kind: name }
       case 'shell':
       case 'setshell':
-        throw engineError('BENCH_SHELL_REFUSED', {
-          where: `${this.#name}:${piece.line}`,
-          command: name,
-        })
+        return this.#shell(piece, name)
       default:
         throw this.#error(piece, 'invalid command', piece.name)
     }
+  }
+
+  #shell(piece: MetaPiece, name: 'shell' | 'setshell'): MetaCommand {
+    if (!this.#allowsShell)
+      throw engineError('BENCH_SHELL_REFUSED', {
+        where: `${this.#name}:${piece.line}`,
+        command: name,
+      })
+    const words = this.#words(piece, Number.POSITIVE_INFINITY)
+    const variable = name === 'shell' ? undefined : words.shift()
+    if (words.length === 0)
+      throw this.#error(
+        piece,
+        name === 'shell' ? 'missing command' : 'missing argument',
+        piece.name,
+      )
+    return { kind: 'shell', words, ...(variable === undefined ? {} : { variable }) }
   }
 
   #set(piece: MetaPiece): MetaCommand {
@@ -190,7 +212,7 @@ class ScriptParser {
   }
 }
 
-/** Parses a script. `name` stands in messages and reports. */
-export function parseScript(name: string, text: string, weight = 1): Script {
-  return { name, weight, commands: new ScriptParser(name).parse(text) }
+/** Parses a script. `name` stands in messages and reports; commands for the shell are refused unless they are allowed. */
+export function parseScript(name: string, text: string, weight = 1, allowsShell = false): Script {
+  return { name, weight, commands: new ScriptParser(name, allowsShell).parse(text) }
 }

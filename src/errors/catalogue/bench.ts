@@ -14,8 +14,8 @@ export const benchErrors = {
   },
   BENCH_SHELL_REFUSED: {
     sqlstate: '0A000',
-    message: '{where}: \\{command} is not supported',
-    hint: 'compute the value before the run and hand it in with -D NAME=VALUE',
+    message: '{where}: \\{command} is not allowed',
+    hint: 'a script that you trust may run commands with --allow-shell; a value can be handed in with -D NAME=VALUE',
     exit: 1,
   },
   BENCH_USAGE: {

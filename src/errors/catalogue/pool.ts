@@ -143,6 +143,13 @@ export const poolErrors = {
     hint: 'raise max_client_conn (now {limit}), or close connections that are not used',
     retry: 'safe',
   },
+  PROXY_DISABLED: {
+    sqlstate: '57P03',
+    severity: 'FATAL',
+    message: 'database "{database}" is disabled',
+    hint: 'ENABLE on the admin database lets clients in again',
+    retry: 'safe',
+  },
   PROXY_NO_DATABASE: {
     sqlstate: '3D000',
     severity: 'FATAL',

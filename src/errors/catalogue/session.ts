@@ -133,6 +133,17 @@ export const sessionErrors = {
     message: 'moving rows of table "{table}" to other shards is not supported: {reason}',
     hint: 'delete the rows and insert them with the new key',
   },
+  WRITE_SPLIT_OFF: {
+    sqlstate: '0A000',
+    message: 'the rows belong to several shards, which rewrite.split_inserts = "error" forbids',
+    hint: 'insert the rows of each shard by themselves, or set split_inserts = "rewrite"',
+  },
+  WRITE_MOVES_OFF: {
+    sqlstate: '0A000',
+    message:
+      'the new sharding key would move rows of table "{table}" to other shards, which rewrite.shard_key = "error" forbids',
+    hint: 'delete the rows and insert them with the new key, or set shard_key = "rewrite"',
+  },
   WRITE_SELECTED_TYPE: {
     sqlstate: '0A000',
     message: 'INSERT … SELECT into table "{table}" over several shards is not supported: {reason}',

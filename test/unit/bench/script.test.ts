@@ -87,7 +87,7 @@ describe('what is wrong with a script', () => {
     ['\\sleep', 'a.sql:1: missing argument in command "sleep"'],
     ['\\sleep 1 h', 'a.sql:1: unrecognized time unit, must be us, ms or s (h) in command "sleep"'],
     ['\\gset', 'a.sql:1: \\gset must follow an SQL command'],
-    ['\\shell ls', 'a.sql:1: \\shell is not supported'],
+    ['\\shell ls', 'a.sql:1: \\shell is not allowed'],
     ['\\else', 'condition error in script "a.sql" command 1: \\else without matching \\if'],
     ['\\if 1\n', 'condition error in script "a.sql" command 2: \\if without matching \\endif'],
     [
