@@ -3,6 +3,7 @@
  * Pure. Identifiers fold to lower case as in SQL; quoted ones keep their case.
  */
 import { engineError } from '../errors/engine-error.js'
+import { type ControlCommand, controlParsers, parseProbe, poolIdOf } from './parse-control.js'
 import { type MoveCommand, moveParsers, type Word } from './parse-move.js'
 
 /** Which pools a command means; neither: all. */
@@ -13,12 +14,16 @@ export interface PoolSelector {
 
 export type AdminCommand =
   | { readonly kind: 'empty' }
-  | { readonly kind: 'show'; readonly what: string; readonly columns: readonly string[] }
+  | {
+      readonly kind: 'show'
+      readonly what: string
+      readonly columns: readonly string[]
+      readonly filter?: string
+    }
   /** A run-time parameter, as `SHOW server_version`. */
   | { readonly kind: 'parameter'; readonly name: string }
   | { readonly kind: 'pause' | 'resume' | 'reconnect'; readonly pools: PoolSelector }
   | { readonly kind: 'reload' | 'shutdown' | 'restart_workers' }
-  | { readonly kind: 'kill'; readonly database: string }
   | { readonly kind: 'kill_client'; readonly id: number }
   | { readonly kind: 'ban' | 'unban'; readonly poolId: number | undefined }
   /** Said by drivers; has no effect. */
@@ -30,6 +35,7 @@ export type AdminCommand =
     }
   | { readonly kind: 'select'; readonly column: string; readonly value: SelectValue }
   | MoveCommand
+  | ControlCommand
   /** porsager/postgres asks for array types when it connects. */
   | { readonly kind: 'array_types' }
 
@@ -74,38 +80,51 @@ export function splitStatements(sql: string): string[] {
 
 /** SHOW words that name a table of the console. */
 export const SHOW_TABLES = new Set([
+  'active_sockets',
   'bans',
+  'client_memory',
   'clients',
   'config',
   'databases',
+  'dns_hosts',
+  'dns_zones',
   'help',
+  'instance_id',
   'listeners',
   'lists',
+  'mem',
+  'mirrors',
+  'peer_pools',
+  'peers',
   'pools',
+  'prepared',
+  'query_cache',
   'replication',
   'replication_slots',
+  'schema_sync',
+  'server_memory',
   'servers',
+  'sockets',
+  'state',
   'stats',
   'stats_averages',
   'stats_totals',
   'table_copies',
   'tasks',
   'topology',
+  'totals',
   'transactions',
   'users',
   'version',
   'workers',
 ])
 
-const LATER_SHOW = new Set(
-  `peers query_cache prepared mirrors schema_sync instance_id fds sockets active_sockets dns_hosts dns_zones mem peer_pools state totals
-   stats_total stats_average memory`.split(/\s+/),
-)
-
-const LATER = new Set(
-  `healthcheck probe maintenance reset setup suspend
-   disable enable wait_close force_reload`.split(/\s+/),
-)
+/** Commands of PgDog and PgBouncer that mean nothing here, and what does. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  'show fds':
+    'connections are not handed to another process; RESTART WORKERS replaces processes one by one',
+  setup: 'run pgshard setup, which says what it changes first',
+}
 
 /** Parameters that drivers set at their start; anything else is not a setting of a session. */
 const SESSION_SETTINGS = new Set(
@@ -118,13 +137,15 @@ const SESSION_SETTINGS = new Set(
 
 /** @throws ADMIN_SYNTAX, ADMIN_UNSUPPORTED */
 export function parseCommand(sql: string): AdminCommand {
+  const probe = parseProbe(sql)
+  if (probe) return probe
   const words = wordsOf(sql)
   while (words.at(-1)?.text === ';' && !words.at(-1)?.isQuoted) words.pop()
   const [verb, ...rest] = words
   if (!verb) return { kind: 'empty' }
   const parse = verb.isQuoted ? undefined : parsers[verb.text]
   if (parse) return parse(rest)
-  if (LATER.has(verb.text)) throw later(verb.text.toUpperCase())
+  if (ELSEWHERE[verb.text] && !verb.isQuoted) throw elsewhere(verb.text)
   if (
     /^(with|insert|update|delete|create|drop|alter|copy|explain|table|values|call|do)$/.test(
       verb.text,
@@ -134,10 +155,10 @@ export function parseCommand(sql: string): AdminCommand {
   throw engineError('ADMIN_SYNTAX', { reason: `unknown command "${verb.text}"` })
 }
 
-const later = (command: string) =>
+const elsewhere = (command: string) =>
   engineError('ADMIN_UNSUPPORTED', {
-    command,
-    instead: 'SHOW HELP lists what there is; docs/limits.md says what comes later',
+    command: command.toUpperCase(),
+    instead: ELSEWHERE[command] ?? '',
   })
 
 const noTables = (command: string) =>
@@ -148,6 +169,7 @@ const noTables = (command: string) =>
 
 const parsers: Readonly<Record<string, (rest: Word[]) => AdminCommand>> = {
   ...moveParsers,
+  ...controlParsers,
   show: parseShow,
   pause: (rest) => ({ kind: 'pause', pools: selector(rest) }),
   resume: (rest) => ({ kind: 'resume', pools: selector(rest) }),
@@ -163,23 +185,19 @@ const parsers: Readonly<Record<string, (rest: Word[]) => AdminCommand>> = {
       throw engineError('ADMIN_SYNTAX', { reason: 'expected RESTART WORKERS' })
     return alone(rest, { kind: 'restart_workers' })
   },
-  kill: (rest) => {
-    const database = rest.shift()
-    if (!database?.isName) throw engineError('ADMIN_SYNTAX', { reason: 'KILL needs a database' })
-    return alone(rest, { kind: 'kill', database: database.text })
-  },
   kill_client: (rest) => {
     const id = numberOf(rest.shift())
     if (id === undefined)
       throw engineError('ADMIN_SYNTAX', { reason: 'KILL_CLIENT needs an id of SHOW CLIENTS' })
     return alone(rest, { kind: 'kill_client', id })
   },
-  ban: (rest) => withPool('ban', rest),
-  unban: (rest) => withPool('unban', rest),
+  ban: (rest) => ({ kind: 'ban', poolId: poolIdOf('BAN', rest) }),
+  unban: (rest) => ({ kind: 'unban', poolId: poolIdOf('UNBAN', rest) }),
   set: parseSet,
   reset: (rest) => {
     const [name] = rest
-    if (name && /^(prepared|query_cache)$/.test(name.text)) throw later(`RESET ${name.text}`)
+    if (name?.text === 'prepared' || name?.text === 'query_cache')
+      return { kind: 'reset', what: name.text }
     return { kind: 'session', tag: 'RESET' }
   },
   begin: () => ({ kind: 'session', tag: 'BEGIN', transaction: 'begin' }),
@@ -212,21 +230,17 @@ function numberOf(word: Word | undefined): number | undefined {
   return word && /^\d{1,15}$/.test(word.text) ? Number(word.text) : undefined
 }
 
-function withPool(kind: 'ban' | 'unban', rest: Word[]): AdminCommand {
-  const word = rest.shift()
-  const poolId = numberOf(word)
-  if (word && poolId === undefined)
-    throw engineError('ADMIN_SYNTAX', { reason: `${kind.toUpperCase()} takes an id of SHOW POOLS` })
-  return alone(rest, { kind, poolId })
-}
-
 function parseShow(rest: Word[]): AdminCommand {
   const [first, ...more] = rest
   if (!first) return { kind: 'show', what: 'help', columns: [] }
   const names = more.filter((word) => word.isName).map((word) => word.text)
+  if (first.text === 'query_cache' && names.length > 0)
+    return { kind: 'show', what: first.text, columns: [], filter: names.join(' ') }
   if (SHOW_TABLES.has(first.text)) return { kind: 'show', what: first.text, columns: names }
-  if (LATER_SHOW.has(first.text) || more[0]?.text === 'memory')
-    throw later(`SHOW ${rest.map((word) => word.text.toUpperCase()).join(' ')}`)
+  if (more[0]?.text === 'memory' && SHOW_TABLES.has(`${first.text}_memory`))
+    return { kind: 'show', what: `${first.text}_memory`, columns: [] }
+  const gone = ELSEWHERE[`show ${first.text}`]
+  if (gone !== undefined) throw elsewhere(`show ${first.text}`)
   const name = [first.text, ...names].join(' ')
   return { kind: 'parameter', name: parameterAliases[name] ?? name }
 }
@@ -250,12 +264,7 @@ function parseSet(rest: Word[]): AdminCommand {
     .join(' ')
   const [space, limit] = name.text.split('.')
   if (space === 'reshard' && limit) return { kind: 'set_move', name: limit, value }
-  if (!SESSION_SETTINGS.has(name.text)) {
-    throw engineError('ADMIN_UNSUPPORTED', {
-      command: `SET ${name.text}`,
-      instead: 'change the configuration file and RELOAD',
-    })
-  }
+  if (!SESSION_SETTINGS.has(name.text)) return { kind: 'set_config', name: name.text, value }
   return { kind: 'session', tag: 'SET', set: { name: name.text, value } }
 }
 

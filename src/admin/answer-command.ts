@@ -3,6 +3,7 @@ import { engineError } from '../errors/engine-error.js'
 import type { AdminCommand, SelectValue } from './admin-command.js'
 import type { ConsoleControl } from './move-control.js'
 import type { ProxyView } from './proxy-view.js'
+import { insideTables, peerTable } from './show-inside.js'
 import { moveTables } from './show-moves.js'
 import { statsTables } from './show-stats.js'
 import type { Cell, ColumnType, ShowTable } from './show-table.js'
@@ -27,10 +28,14 @@ export interface AnswerContext {
   readonly settings: ReadonlyMap<string, string>
 }
 
-const tables: Readonly<Record<string, ShowTable>> = { ...plainTables, ...statsTables }
+const tables: Readonly<Record<string, ShowTable>> = {
+  ...plainTables,
+  ...statsTables,
+  ...insideTables,
+}
 
 function tableOf(what: string): Pick<ShowTable, 'columns'> {
-  const known = tables[what] ?? moveTables[what]
+  const known = what === 'peers' ? peerTable : (tables[what] ?? moveTables[what])
   if (!known) throw engineError('ADMIN_SYNTAX', { reason: `unknown table "${what}"` })
   return known
 }
@@ -67,6 +72,8 @@ export function shapeOf(command: AdminCommand): AnswerShape | undefined {
     case 'cutover':
     case 'stop_task':
       return [{ name: command.kind, type: 'text' }]
+    case 'probe':
+      return [{ name: 'latency', type: 'int8' }]
     case 'array_types':
       return [
         { name: 'oid', type: 'int4' },
@@ -103,6 +110,7 @@ function tagOf(command: AdminCommand, rowCount: number): string {
     case 'restart_workers':
       return 'RESTART WORKERS'
     case 'set_move':
+    case 'set_config':
       return 'SET'
     default:
       return command.kind.toUpperCase()
@@ -112,17 +120,24 @@ function tagOf(command: AdminCommand, rowCount: number): string {
 async function rowsOf(command: AdminCommand, context: AnswerContext): Promise<Cell[][]> {
   if (command.kind === 'show') {
     const kept = keptColumns(tableOf(command.what), command.columns)
-    const rows = await shownRows(command.what, context)
+    const { filter } = command
+    const all = await shownRows(command.what, context)
+    const rows = filter === undefined ? all : all.filter(([text]) => has(text, filter))
     return rows.map((row) => kept.map((i) => row[i] ?? null))
   }
   if (command.kind === 'parameter') return [[await parameterValue(command.name, context)]]
   if (command.kind === 'select') return [[await selectValue(command.value, context)]]
+  if (command.kind === 'probe') return [[Math.round(await context.control.probe(command.url))]]
   return moveRows(command, context)
 }
+
+const has = (text: Cell | undefined, part: string): boolean =>
+  String(text).toLowerCase().includes(part.toLowerCase())
 
 async function shownRows(what: string, { view, control }: AnswerContext): Promise<Cell[][]> {
   const ofMoves = moveTables[what]
   if (ofMoves) return ofMoves.rows(await control.moves.look())
+  if (what === 'peers') return peerTable.rows(await control.peers())
   return (tables[what] as ShowTable).rows(await view())
 }
 
@@ -216,6 +231,24 @@ async function act(command: AdminCommand, { control }: AnswerContext): Promise<v
       return control.restartWorkers()
     case 'kill':
       return control.kill(command.database)
+    case 'force_reload':
+      return control.forceReload()
+    case 'set_config':
+      return control.set(command.name, command.value)
+    case 'suspend':
+      return control.suspend()
+    case 'maintenance':
+      return control.maintenance(command.isOn, command.database)
+    case 'wait_close':
+      return control.waitClose(command.database)
+    case 'disable':
+      return control.disable(command.database)
+    case 'enable':
+      return control.enable(command.database)
+    case 'healthcheck':
+      return control.healthcheck(command.poolId)
+    case 'reset':
+      return control.reset(command.what)
     case 'kill_client':
       return control.killClient(command.id)
     case 'ban':

@@ -4,9 +4,14 @@ import type {
   ConfigView,
   DatabaseView,
   ListenerView,
+  MirrorView,
+  NameView,
+  PlanView,
   PoolView,
+  PreparedView,
   ProxyView,
   ServerView,
+  StatementView,
   TimesView,
   TopologyView,
   TransactionView,
@@ -17,6 +22,7 @@ import type {
 /** Everything that a view shows, at one moment. */
 export interface ViewSnapshot {
   readonly version: string
+  readonly instanceId: string
   readonly nowMs: number
   readonly uptimeMs: number
   readonly clients: readonly ClientView[]
@@ -27,6 +33,11 @@ export interface ViewSnapshot {
   readonly users: readonly { readonly name: string; readonly poolMode: string }[]
   readonly usage: readonly UsageView[]
   readonly times: readonly TimesView[]
+  readonly statements: readonly StatementView[]
+  readonly prepared: readonly PreparedView[]
+  readonly plans: readonly PlanView[]
+  readonly names: readonly NameView[]
+  readonly mirrors: readonly MirrorView[]
   readonly config: readonly ConfigView[]
   readonly workers: readonly WorkerView[]
   readonly transactions: readonly TransactionView[]
@@ -36,6 +47,7 @@ export interface ViewSnapshot {
 export function takeSnapshot(view: ProxyView): ViewSnapshot {
   return {
     version: view.version,
+    instanceId: view.instanceId,
     nowMs: view.nowMs(),
     uptimeMs: view.uptimeMs(),
     clients: view.clients(),
@@ -46,6 +58,11 @@ export function takeSnapshot(view: ProxyView): ViewSnapshot {
     users: view.users(),
     usage: view.usage(),
     times: view.times(),
+    statements: view.statements(),
+    prepared: view.prepared(),
+    plans: view.plans(),
+    names: view.names(),
+    mirrors: view.mirrors(),
     config: view.config(),
     workers: view.workers(),
     transactions: view.transactions(),
@@ -62,6 +79,7 @@ export function mergeViews(
   const longest = Math.max(0, ...snapshots.map(({ uptimeMs }) => uptimeMs))
   return {
     version: first?.version ?? '',
+    instanceId: first?.instanceId ?? '',
     nowMs: () => first?.nowMs ?? 0,
     uptimeMs: () => longest,
     clients: () => snapshots.flatMap(({ clients }) => clients),
@@ -72,11 +90,39 @@ export function mergeViews(
     users: () => first?.users ?? [],
     usage: () => snapshots.flatMap(({ usage }) => usage),
     times: () => snapshots.flatMap(({ times }) => times),
+    statements: () => mergeStatements(snapshots.flatMap(({ statements }) => statements)),
+    prepared: () => snapshots.flatMap(({ prepared }) => prepared),
+    plans: () => snapshots.flatMap(({ plans }) => plans),
+    names: () => snapshots.flatMap(({ names }) => names),
+    mirrors: () => snapshots.flatMap(({ mirrors }) => mirrors),
     config: () => first?.config ?? [],
     workers: () => workers,
     transactions: () => distinctTransactions(snapshots),
     topology: () => snapshots.flatMap(({ topology }) => topology),
   }
+}
+
+function mergeStatements(rows: readonly StatementView[]): StatementView[] {
+  const merged = new Map<string, StatementView>()
+  for (const row of rows) {
+    const key = JSON.stringify([row.database, row.text])
+    const sum = merged.get(key)
+    merged.set(
+      key,
+      sum === undefined
+        ? row
+        : {
+            ...sum,
+            count: sum.count + row.count,
+            errors: sum.errors + row.errors,
+            totalMs: sum.totalMs + row.totalMs,
+            maxMs: Math.max(sum.maxMs, row.maxMs),
+            shards: sum.shards + row.shards,
+            hows: [...new Set([...sum.hows, ...row.hows])],
+          },
+    )
+  }
+  return [...merged.values()]
 }
 
 /** Each worker learns by itself who may not write on several shards; prepared ones are swept by one. */
@@ -104,6 +150,7 @@ function mergeDatabases(rows: readonly DatabaseView[]): DatabaseView[] {
             minPoolSize: sum.minPoolSize + row.minPoolSize,
             currentConnections: sum.currentConnections + row.currentConnections,
             isPaused: sum.isPaused || row.isPaused,
+            isDisabled: sum.isDisabled || row.isDisabled,
           },
     )
   }

@@ -32,6 +32,17 @@ export interface ClientView {
   /** Why it keeps its server. */
   readonly pins: readonly string[]
   readonly preparedStatements: number
+  readonly memory: MemoryView
+}
+
+/** Bytes that a connection keeps in memory. */
+export interface MemoryView {
+  /** Of messages that are not whole yet, and what is set aside for them. */
+  readonly usedBytes: number
+  readonly setAsideBytes: number
+  /** Waiting to be sent. */
+  readonly unsentBytes: number
+  readonly preparedBytes: number
 }
 
 export interface PoolPlaceView {
@@ -142,6 +153,7 @@ export interface ServerView extends PoolPlaceView {
   readonly idleMs: number
   /** Of the client that holds it. */
   readonly clientId: number | undefined
+  readonly memory: MemoryView
   /** Replies are still owed. */
   readonly isWaiting: boolean
   readonly isEncrypted: boolean
@@ -179,6 +191,7 @@ export interface DatabaseView {
   readonly serverLifetimeMs: number
   readonly currentConnections: number
   readonly isPaused: boolean
+  readonly isDisabled: boolean
 }
 
 /** Sums over the clients of one user on one database, gone ones too. */
@@ -217,6 +230,20 @@ export interface TimesView {
   readonly sumMs: number
 }
 
+/** All statements of one text without literals, since the start or until it was pushed out. */
+export interface StatementView {
+  readonly database: string
+  readonly text: string
+  readonly count: number
+  readonly errors: number
+  readonly totalMs: number
+  readonly maxMs: number
+  /** Shards that worked for it, summed. */
+  readonly shards: number
+  /** `one shard`, or what several shards did for it. */
+  readonly hows: readonly string[]
+}
+
 export interface ConfigView {
   readonly name: string
   readonly value: string
@@ -242,6 +269,8 @@ export interface WorkerView {
   readonly cancelsForwarded: number
   readonly cpuMs: number
   readonly memoryBytes: number
+  /** After SUSPEND. */
+  readonly isSuspended: boolean
 }
 
 /** A prepared transaction that waits for its end, or (`unavailable`) a user who may not write on several shards. */
@@ -270,8 +299,61 @@ export interface TopologyView {
   readonly worker: number
 }
 
+/** Another `serve` of a database whose shards keep the registry of `setup`. */
+export interface PeerView {
+  readonly address: string
+  /** Since the epoch, by the clock of the database. */
+  readonly seenAtMs: number
+  readonly version: string
+  readonly database: string
+}
+
+/** A prepared statement that clients share. */
+export interface PreparedView {
+  readonly worker: number
+  readonly database: string
+  readonly name: string
+  readonly text: string
+  /** How often clients have prepared it. */
+  readonly uses: number
+  readonly bytes: number
+}
+
+/** A statement whose plan is kept. */
+export interface PlanView {
+  readonly worker: number
+  readonly database: string
+  readonly text: string
+  readonly hits: number
+  /** Of them, for one shard and for several. */
+  readonly direct: number
+  readonly several: number
+}
+
+/** Statements of one user of a database that are repeated on another database. */
+export interface MirrorView {
+  readonly worker: number
+  readonly database: string
+  readonly user: string
+  readonly total: number
+  readonly mirrored: number
+  readonly dropped: number
+  readonly errors: number
+  readonly queueLength: number
+}
+
+/** A host name whose addresses are kept for `dns_ttl`. */
+export interface NameView {
+  readonly worker: number
+  readonly name: string
+  readonly addresses: readonly string[]
+  readonly ttlMs: number
+}
+
 export interface ProxyView {
   readonly version: string
+  /** The same for all processes of one `serve`. */
+  readonly instanceId: string
   /** Since the epoch, of this moment. */
   nowMs(): number
   /** Milliseconds since the proxy started. */
@@ -284,6 +366,11 @@ export interface ProxyView {
   users(): readonly { readonly name: string; readonly poolMode: string }[]
   usage(): readonly UsageView[]
   times(): readonly TimesView[]
+  statements(): readonly StatementView[]
+  prepared(): readonly PreparedView[]
+  plans(): readonly PlanView[]
+  names(): readonly NameView[]
+  mirrors(): readonly MirrorView[]
   config(): readonly ConfigView[]
   workers(): readonly WorkerView[]
   /** As the sweep of a moment ago has found them. */

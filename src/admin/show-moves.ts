@@ -51,6 +51,23 @@ export const moveTables: Readonly<Record<string, MoveTable>> = {
     ],
     (view) => view.tasks,
   ),
+  schema_sync: moveTable<TaskView>(
+    [
+      text('database', (t) => t.to),
+      text('user', () => null),
+      text('shard', () => null),
+      text('kind', () => 'pre'),
+      text('sync_state', (t) => (t.step === 'schema' ? t.state : 'done')),
+      text('started_at', (t) => stamp(t.startedAtMs)),
+      text('elapsed', (t) => span(elapsedMs(t))),
+      count('elapsed_ms', elapsedMs),
+      text('table_schema', () => null),
+      text('table_name', () => null),
+      text('sql', () => null),
+      text('task', (t) => t.id),
+    ],
+    (view) => view.tasks,
+  ),
   table_copies: moveTable<TableCopyView>(
     [
       text('schema', (c) => c.schema),

@@ -1,4 +1,6 @@
 /** The tables of SHOW: PgDog's columns first, then those that only PgBouncer has, then ours. Data, not logic. */
+
+import { consoleHelp } from './console-help.js'
 import type {
   ClientView,
   ConfigView,
@@ -95,11 +97,17 @@ const servers = table<ServerView & { readonly nowMs: number }>(
     text('connect_time', (s) => stamp(s.nowMs - s.ageMs)),
     text('request_time', (s) => stamp(s.nowMs - s.idleMs)),
     count('remote_pid', (s) => s.processId),
+    optional('client_id', (s) => s.clientId),
     count('transactions', (s) => s.traffic.transactions),
     count('queries', (s) => s.traffic.queries),
+    count('rollbacks', (s) => s.traffic.rollbacks),
     count('prepared_statements', (s) => s.preparedStatements),
+    count('healthchecks', (s) => s.traffic.checks),
+    count('errors', (s) => s.traffic.errors),
     count('bytes_received', (s) => s.traffic.received),
     count('bytes_sent', (s) => s.traffic.sent),
+    text('last_sent', (s) => stamp(s.nowMs - s.idleMs)),
+    text('last_received', (s) => (s.isWaiting ? null : stamp(s.nowMs - s.idleMs))),
     count('age', (s) => s.ageMs),
     text('application_name', (s) => s.applicationName),
     text('type', () => 'S'),
@@ -127,9 +135,11 @@ const pools = table<PoolView>(
     bool('banned', (p) => p.isBanned),
     bool('healthy', (p) => p.isHealthy),
     count('errors', (p) => p.errors),
+    count('re_synced', (p) => p.traffic.resynced),
     count('out_of_sync', (p) => p.outOfSync),
     count('force_closed', (p) => p.forceClosed),
     bool('online', (p) => p.isOnline),
+    bool('schema_admin', (p) => p.isSchemaAdmin),
     count('cl_active', (p) => p.clientsActive),
     count('sv_used', () => 0),
     count('sv_tested', () => 0),
@@ -189,7 +199,7 @@ const databases = table<DatabaseView>(
     count('max_connections', () => 0),
     count('current_connections', (d) => d.currentConnections),
     count('paused', (d) => (d.isPaused ? 1 : 0)),
-    count('disabled', () => 0),
+    count('disabled', (d) => (d.isDisabled ? 1 : 0)),
     count('shard', (d) => d.shard),
     text('role', (d) => d.role),
     count('weight', (d) => d.weight),
@@ -265,7 +275,7 @@ function countThings(view: ProxyView): { list: string; items: number }[] {
     { list: 'login_clients', items: 0 },
     { list: 'free_servers', items: sum((pool) => pool.idle) },
     { list: 'used_servers', items: sum((pool) => pool.active) },
-    { list: 'dns_names', items: 0 },
+    { list: 'dns_names', items: distinct(view.names().map(({ name }) => name)) },
     { list: 'dns_zones', items: 0 },
     { list: 'dns_queries', items: 0 },
     { list: 'dns_pending', items: 0 },
@@ -302,51 +312,9 @@ const lists = table<{ list: string; items: number }>(
   countThings,
 )
 
-const commands: readonly (readonly [string, string])[] = [
-  ['SHOW CLIENTS [column, ...]', 'clients, what they do, and why one keeps its server'],
-  ['SHOW POOLS', 'pools: one for each user, database, shard and host'],
-  ['SHOW SERVERS [column, ...]', 'connections to PostgreSQL'],
-  ['SHOW DATABASES', 'databases and their hosts'],
-  ['SHOW USERS', 'users of the configuration'],
-  ['SHOW STATS', 'totals and averages for each pool'],
-  ['SHOW REPLICATION', 'how far each host is, and how far behind'],
-  ['SHOW BANS', 'hosts that get no reads now, and why'],
-  ['SHOW LISTENERS', 'channels that the proxy listens to for clients of transaction pools'],
-  ['SHOW LISTS', 'how many of each'],
-  [
-    'SHOW TRANSACTIONS',
-    'prepared transactions that wait for their end, as the last sweep found them',
-  ],
-  ['SHOW TOPOLOGY', 'epoch of each database, as a cutover leaves it, and what this proxy does'],
-  ['SHOW TASKS', 'moves between databases, newest first'],
-  ['SHOW TABLE_COPIES', 'tables of each move, and how far their copy is'],
-  ['SHOW REPLICATION_SLOTS', 'slots of moves, and how far behind they are'],
-  ['RESHARD source target', 'move a database: copy, follow, verify, switch'],
-  ['COPY_DATA source target', 'copy and follow until CUTOVER; REPLICATE goes on with it'],
-  ['SCHEMA_SYNC PRE source target', 'make the tables of a move'],
-  ['CUTOVER [task id]', 'verify and switch a move that follows'],
-  ['STOP_TASK task id', 'end a move after what it is doing; it can be taken up again'],
-  ['SET reshard.limit TO value', 'max_rate, max_wal_kept, wal_action … of moves under way'],
-  ['SHOW CONFIG', 'settings, and where each comes from'],
-  ['SHOW WORKERS', 'processes of the proxy, and what each has used'],
-  ['SHOW VERSION', 'version of pgshard'],
-  ['PAUSE [[user] database]', 'lend no servers; returns when all have come back'],
-  ['RESUME [[user] database]', 'go on after PAUSE or KILL'],
-  [
-    'RECONNECT [[user] database]',
-    'replace all servers: idle ones now, the others after their transaction',
-  ],
-  ['RELOAD', 'read the configuration files again'],
-  ['BAN [pool id], UNBAN [pool id]', 'take hosts out of the rotation by hand; put them back'],
-  ['KILL database', 'end all clients of a database and pause it'],
-  ['KILL_CLIENT id', 'end one client'],
-  ['RESTART WORKERS', 'replace one process after the other; the others serve meanwhile'],
-  ['SHUTDOWN', 'stop accepting, let transactions finish, end'],
-]
-
 const help = table<readonly [string, string]>(
   [text('command', ([command]) => command), text('does', ([, does]) => does)],
-  () => commands,
+  () => consoleHelp,
 )
 
 /** All but STATS, which has a file of its own. */

@@ -35,6 +35,7 @@ import { readUrls } from './config-urls.js'
 import type { LoadedConfig, LoadOptions } from './loaded-config.js'
 import { Problems } from './problems.js'
 import { type FileKind, readEntries, readText } from './read-toml.js'
+import { withSettings } from './set-keys.js'
 import { showConfig } from './show-config.js'
 
 interface NamedFile {
@@ -136,7 +137,8 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
   )
   entries.push(...readUrls(options.databaseUrls ?? [], options.env, problems))
   const environment = readEnvironment(options.env, problems)
-  const config = compile(entries, environment, files, problems)
+  const set = withSettings(entries, options.settings ?? new Map(), problems)
+  const config = compile(set, environment, files, problems)
   if (config.databases.length === 0) throw engineError('CONFIG_NO_DATABASE')
   return config
 }

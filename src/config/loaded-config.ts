@@ -185,5 +185,7 @@ export interface LoadOptions {
   /** Default: `users.toml` beside the config file, if it is there. */
   readonly usersPath?: string
   readonly databaseUrls?: readonly string[]
+  /** Keys of [general] that stand above the files, as text. */
+  readonly settings?: ReadonlyMap<string, string>
   readonly env: Readonly<Record<string, string | undefined>>
 }

@@ -49,6 +49,13 @@ export class NameCache {
       () => this.#known.delete(host),
     )
     return addresses
+  };
+
+  /** What is kept now. */
+  *all(): Iterable<{ name: string; addresses: string[]; ttlMs: number }> {
+    const ttlMs = this.#options.ttlMs()
+    for (const [name, { text }] of this.#known)
+      yield { name, addresses: text === undefined ? [] : text.split(' '), ttlMs }
   }
 
   close(): void {

@@ -79,6 +79,19 @@ export interface ClassFigures {
   /** What one costs a server that is at work: near the lower end of what was seen, where nothing else is counted. */
   typicalMs: number
   replyBytes: number
+  /** What is shown to people of all statements of its text; whoever keeps that book writes it. */
+  seen?: SeenFigures | undefined
+}
+
+/** Of all statements of one text without literals. */
+export interface SeenFigures {
+  count: number
+  errors: number
+  totalMs: number
+  maxMs: number
+  shards: number
+  classes: number
+  isKept: boolean
 }
 
 /** What the session knows of itself when it asks for a route. */
@@ -115,6 +128,8 @@ export interface PlannedStatement {
   readonly hintedRole?: 'primary' | 'replica'
   /** Of its class: all texts of its template. Absent: never pipelined. */
   readonly figures?: ClassFigures
+  /** Its text without literals and comments. Absent: it was not read. */
+  shape?(): string
   /** Absent when it is not the only statement of its text, or when its literals decide what it means. */
   readonly pattern?: TextMatcher | undefined
   /**
@@ -134,6 +149,13 @@ export interface PlannedQuery {
   readonly syntaxError?: { readonly message: string; readonly position: number }
 }
 
+export interface KeptPlan {
+  readonly text: string
+  readonly hits: number
+  readonly direct: number
+  readonly several: number
+}
+
 /** Reads and routes statements for one database. Made by routing/, used by session/. */
 export interface QueryPlanner {
   readonly shardCount: number
@@ -141,6 +163,8 @@ export interface QueryPlanner {
   readonly generation?: number
   /** False while a change of the schema is being read: `mayPipeline` may speak of what is no more. */
   readonly isCurrent?: boolean
+  /** Templates whose plans are kept, and how often each was asked for. Absent: nothing is kept. */
+  kept?(): Iterable<KeptPlan>
   /** Cached. Never throws for bad SQL: see `syntaxError`. */
   plan(sql: string): PlannedQuery
 }

@@ -166,6 +166,11 @@ export class ResourcePool<T> implements Keeper<T>, RoomUser {
     this.#serve()
   }
 
+  /** Something lent is to be closed when it comes back. */
+  get hasReplaced(): boolean {
+    return [...this.#entries.values()].some((entry) => entry.isLent && entry.isForceClosed)
+  }
+
   /** Closes what is idle; lent resources are judged when they come back. */
   closeIdle(why: string): void {
     for (const entry of this.#idle.splice(0)) this.#drop(entry, why)

@@ -145,6 +145,12 @@ export class ServerPool {
     this.health.lags(lag !== undefined && (lag.ms > banLagMs || lag.bytes > banLagBytes))
   }
 
+  /** A look at the host now; resolves when it has answered, or has not. */
+  lookNow(): Promise<void> {
+    this.health.suspect()
+    return this.health.beat()
+  }
+
   /** Takes over the servers, callers and health of the pool that stood here before a reload. */
   inherit(older: ServerPool): void {
     this.health.inherit(older.health)

@@ -1,23 +1,35 @@
 /** What the console may do to the proxy, done on its parts. */
 import type { PoolSelector } from '../admin/admin-command.js'
 import type { ProxyControl } from '../admin/proxy-control.js'
+import type { Clock } from '../base/clock.js'
 import { engineError } from '../errors/engine-error.js'
+import type { OpenServer } from '../pool/definition.js'
 import type { Pools } from '../pool/pool-map.js'
 import type { ClientRegistry } from './client-registry.js'
 import { ownId, type WorkerPlace } from './fleet.js'
+import type { InForce } from './in-force.js'
+import { findPeers } from './peers.js'
+import { probe } from './probe.js'
+import type { Standing } from './standing.js'
 
 export interface ControlParts {
+  readonly clock: Clock
+  readonly openServer: OpenServer
   readonly pools: Pools
   readonly clients: ClientRegistry
   readonly place: WorkerPlace
-  reload(): Promise<void>
+  readonly standing: Standing
+  inForce(): InForce
+  /** `settings`: keys that stand above the files until the next one. */
+  reload(settings?: ReadonlyMap<string, string>): Promise<void>
   /** Looks whether another side serves the database by now, and follows it. */
   followEpoch(database: string): Promise<void>
   shutdown(): void
 }
 
 export function makeControl(parts: ControlParts): ProxyControl {
-  const { pools, clients, place } = parts
+  const { pools, clients, place, standing } = parts
+  let settings: ReadonlyMap<string, string> = new Map()
   /** A mistyped name must not pass for success. @throws ADMIN_NO_SUCH */
   const found = (selector: PoolSelector): PoolSelector => {
     const { user, database } = selector
@@ -32,23 +44,72 @@ export function makeControl(parts: ControlParts): ProxyControl {
     if (pool) return [pool]
     throw engineError('ADMIN_NO_SUCH', { kind: 'pool', name: id, where: 'SHOW POOLS' })
   }
+  /** @throws ADMIN_NO_SUCH */
+  const known = (database: string): string => {
+    if (parts.inForce().config.databases.some(({ name }) => name === database)) return database
+    throw engineError('ADMIN_NO_SUCH', {
+      kind: 'database',
+      name: database,
+      where: 'SHOW DATABASES',
+    })
+  }
   return {
     pause: (selector) => pools.pause(found(selector)),
     resume: async (selector) => {
       const { database } = found(selector)
       // What waits must not be sent to a side that was left meanwhile.
       if (database !== undefined) await parts.followEpoch(database)
+      else if (selector.user === undefined) standing.isSuspended = false
       pools.resume(selector)
     },
     reconnect: (selector) => pools.recycle(found(selector)),
-    reload: () => parts.reload(),
+    reload: async () => {
+      await parts.reload()
+      settings = new Map()
+    },
+    forceReload: async () => {
+      await parts.reload()
+      settings = new Map()
+      pools.recycle()
+    },
+    set: async (name, value) => {
+      const next = new Map([...settings, [name, value]])
+      await parts.reload(next)
+      settings = next
+    },
     shutdown: () => parts.shutdown(),
     kill: (database) => {
       // Not awaited: servers come back as their clients end.
-      void pools.pause(found({ database }))
-      for (const { client } of [...clients.all()])
-        if (client.database === database) client.end(true)
+      void pools.pause(database === undefined ? {} : found({ database }))
+      for (const { client, isConsole } of [...clients.all()])
+        if (database === undefined ? !isConsole : client.database === database) client.end(true)
     },
+    suspend: async () => {
+      standing.isSuspended = true
+      await pools.pause()
+    },
+    maintenance: (isOn, database) => {
+      const selector = database === undefined ? {} : found({ database })
+      // Not awaited: what runs may run to its end.
+      if (isOn) void pools.pause(selector)
+      else pools.resume(selector)
+    },
+    waitClose: (database) =>
+      waitForReplaced(parts, database === undefined ? {} : found({ database })),
+    disable: (database) => void standing.disabled.add(known(database)),
+    enable: (database) => void standing.disabled.delete(known(database)),
+    healthcheck: async (id) => {
+      await Promise.all(poolsById(id).map((pool) => pool.lookNow()))
+    },
+    reset: (what) => {
+      for (const knowledge of parts.inForce().knowledge.values()) {
+        // What clients prepare from now on has other names, so servers close what they have as they meet it.
+        if (what === 'prepared') knowledge.statements.schemaChanged()
+        else void knowledge.refresh()
+      }
+    },
+    probe: (url) => probe(url, parts.clock, parts.openServer),
+    peers: () => findPeers(pools, parts.openServer),
     killClient: (id) => {
       const client = clients.byId(ownId(place, id) ?? -1)
       if (!client)
@@ -66,4 +127,15 @@ export function makeControl(parts: ControlParts): ProxyControl {
       throw engineError('ADMIN_UNSUPPORTED', { command: 'RESTART WORKERS', instead })
     },
   }
+}
+
+const LOOK_MS = 20
+
+/** Resolves when every server that RECONNECT or RELOAD wants to be replaced has come back and was closed. */
+async function waitForReplaced(
+  { pools, clock }: ControlParts,
+  selector: PoolSelector,
+): Promise<void> {
+  const isPending = () => [...pools.all(selector)].some(({ pool }) => pool.hasReplaced)
+  while (isPending()) await clock.sleep(LOOK_MS)
 }

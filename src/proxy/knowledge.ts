@@ -9,7 +9,7 @@ import type { Log } from '../base/log.js'
 import type { Catalog } from '../catalog/catalog.js'
 import type { ShardDifference } from '../catalog/read-habits.js'
 import { engineError, toEngineError } from '../errors/engine-error.js'
-import type { PlannedQuery, QueryPlanner } from '../plan/plan.js'
+import type { KeptPlan, PlannedQuery, QueryPlanner } from '../plan/plan.js'
 import type { OpenServer } from '../pool/definition.js'
 import type { UserPools } from '../pool/user-pools.js'
 import { listConstraints } from '../routing/constraint-list.js'
@@ -380,6 +380,10 @@ class LivePlanner implements QueryPlanner {
 
   get isCurrent(): boolean {
     return this.#known.isCurrent
+  }
+
+  kept(): Iterable<KeptPlan> {
+    return this.#known.isReady ? (this.#known.inForce.kept?.() ?? []) : []
   }
 
   plan(sql: string): PlannedQuery {

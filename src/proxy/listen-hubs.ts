@@ -96,6 +96,7 @@ export class ListenHubs {
         preparedStatements: 0,
         applicationName: 'pgshard listener',
         clientId: undefined,
+        memory: server.memory,
         isWaiting: false,
         traffic: server.traffic,
       }

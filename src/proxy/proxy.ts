@@ -6,15 +6,11 @@ import type { ConsoleControl } from '../admin/move-control.js'
 import type { ProxyControl } from '../admin/proxy-control.js'
 import type { ProxyView } from '../admin/proxy-view.js'
 import { UserTable } from '../auth/user-table.js'
-import type { Clock } from '../base/clock.js'
-import type { Log } from '../base/log.js'
 import { OneAtATime } from '../base/one-at-a-time.js'
 import type { LoadedConfig } from '../config/loaded-config.js'
-import type { TwoPhaseStep } from '../executor/two-phase.js'
 import type { ByteSocket } from '../net/byte-socket.js'
 import { type Listener, type ListenOptions, listen } from '../net/listener.js'
-import type { NameCache } from '../net/name-cache.js'
-import type { OpenServer, PoolDefinition } from '../pool/definition.js'
+import type { PoolDefinition } from '../pool/definition.js'
 import { Pools } from '../pool/pool-map.js'
 import type { SessionEnvironment } from '../session/environment.js'
 import { AuthQueries } from './auth-queries.js'
@@ -24,47 +20,26 @@ import { makeControl } from './control.js'
 import { DeadlockWatch } from './deadlocks/deadlock-watch.js'
 import { definePools } from './define-pools.js'
 import { drainClients } from './drain-clients.js'
-import { alone, type Fleet, ProcessIds, type WorkerPlace } from './fleet.js'
+import { alone, ProcessIds, type WorkerPlace } from './fleet.js'
 import { Followers } from './followers.js'
 import { Guests } from './guests.js'
 import { type InForce, tlsToClients } from './in-force.js'
-import { DatabaseKnowledge, type KnowledgeSources } from './knowledge.js'
+import { DatabaseKnowledge } from './knowledge.js'
 import { withMoves } from './late-moves.js'
 import { ListenHubs } from './listen-hubs.js'
 import { drainMoved, forgetBefore, movedDatabases, prepareAll } from './move-shards.js'
+import { insideView } from './observe/inside.js'
 import { Observed } from './observe/observed.js'
 import { openListeners } from './open-listeners.js'
 import { prepareLogins } from './prepare-logins.js'
+import type { ProxyOptions } from './proxy-options.js'
 import { reportedReload } from './reported-reload.js'
 import { makeEnvironment } from './session-environment.js'
+import { noStanding } from './standing.js'
 import { checkShards } from './start-checks.js'
 import { ReadyMove } from './topology/ready-move.js'
 import { TwoPhaseCommits } from './two-phase-commits.js'
 import { makeView } from './view.js'
-
-export interface ProxyOptions {
-  readonly config: LoadedConfig
-  /** Reads the configuration again, for RELOAD. */
-  readonly loadAgain: () => LoadedConfig
-  readonly version: string
-  readonly log: Log
-  readonly clock: Clock
-  /** Win over the file. */
-  readonly host?: string
-  readonly port?: number
-  readonly random: () => number
-  /** Tells when a host name has another address (`dns_ttl`). */
-  readonly names?: NameCache
-  readonly openServer: OpenServer
-  readonly knowledge: Pick<KnowledgeSources, 'makePlanner' | 'readCatalog' | 'readNumbers'>
-  /** Runs when the last client is gone, before `ended`. */
-  readonly beforeEnd?: () => Promise<void>
-  readonly acceptClient: (socket: ByteSocket, environment: SessionEnvironment) => Promise<void>
-  /** Present in a worker: the others, and where connections come from. */
-  readonly fleet?: Fleet
-  /** Told of each step of each two-phase commit; for tests that end the process there. */
-  readonly onTwoPhaseStep?: (step: TwoPhaseStep) => void
-}
 
 /** A configuration that is ready: everything that can fail has been done. One of the two must be called. */
 export interface PreparedReload {
@@ -82,7 +57,7 @@ export interface ServingProxy {
   /** Stops accepting, lets transactions finish up to `shutdown_timeout`; a second call, or `now`, cuts. */
   shutdown(now?: boolean): void
   /** @throws ADMIN_RELOAD_FAILED; the old configuration stays in force */
-  reload(): Promise<void>
+  reload(settings?: ReadonlyMap<string, string>): Promise<void>
   /**
    * The first half of a reload. Where shards change, the database stands still until the second half.
    * @throws what is wrong with the configuration, PROXY_LAYOUT_BUSY
@@ -150,8 +125,9 @@ class RunningProxy implements ServingProxy {
     const parts = {
       ...counted,
       observed: this.#observed,
-      cancels: this.cancels,
-      place,
+      standing: noStanding(),
+      inside: insideView({ fleet, names: options.names, inForce: () => this.#inForce }),
+      ...{ cancels: this.cancels, place },
       isDraining: () => this.#isDraining,
     }
     this.#twoPhase = this.#makeTwoPhase()
@@ -172,7 +148,8 @@ class RunningProxy implements ServingProxy {
     })
     this.control = makeControl({
       ...parts,
-      reload: () => this.reload(),
+      ...{ clock, openServer, inForce: () => this.#inForce },
+      reload: (settings) => this.reload(settings),
       followEpoch: (database) => this.#followers.topology.followNow(database),
       shutdown: () => this.shutdown(),
     })
@@ -278,9 +255,9 @@ class RunningProxy implements ServingProxy {
     this.#followers.start()
   }
 
-  reload(): Promise<void> {
+  reload(settings?: ReadonlyMap<string, string>): Promise<void> {
     // A second RELOAD reads files that may have changed since.
-    return this.#reloads.run(() => this.#reload())
+    return this.#reloads.run(() => this.#reload(settings))
   }
 
   shutdown(now = false): void {
@@ -290,8 +267,10 @@ class RunningProxy implements ServingProxy {
     void this.#drain()
   }
 
-  async #reload(): Promise<void> {
-    const prepared = await reportedReload(this.#options, (config) => this.prepareReload(config))
+  async #reload(settings?: ReadonlyMap<string, string>): Promise<void> {
+    const loadAgain = () => this.#options.loadAgain(settings)
+    const sources = { ...this.#options, loadAgain }
+    const prepared = await reportedReload(sources, (config) => this.prepareReload(config))
     await prepared.commit()
   }
 

@@ -39,7 +39,7 @@ export async function serve(
   const inForce = { newest: config }
   const proxy = await startServing({
     config: inForce,
-    loadAgain: () => loadConfig(load),
+    loadAgain: (settings) => loadConfig({ ...load, ...(settings ? { settings } : {}) }),
     version,
     log,
     ...(host === undefined ? {} : { host }),
@@ -53,6 +53,7 @@ export async function serve(
     outlets = await openOutlets({
       ...{ clock: systemClock, log, look: () => proxy.view },
       config: () => inForce.newest,
+      announce: options.announce,
     })
     // Only now: a second process that finds the port in use must not touch the first one's file.
     if (options.pidFile !== undefined) writePidFile(options.pidFile)

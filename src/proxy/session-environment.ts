@@ -27,6 +27,7 @@ import type { ListenHubs } from './listen-hubs.js'
 import { loginRulesFor } from './login-rules.js'
 import type { Observed } from './observe/observed.js'
 import { requestWatches } from './request-watch.js'
+import type { Standing } from './standing.js'
 import type { TopologyWatch } from './topology/topology-watch.js'
 import type { TwoPhaseCommits } from './two-phase-commits.js'
 
@@ -52,6 +53,7 @@ export interface EnvironmentParts {
   readonly topology: Pick<TopologyWatch, 'accessTo'>
   readonly listenHubs: ListenHubs
   readonly observed: Observed
+  readonly standing: Standing
 }
 
 export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
@@ -103,11 +105,13 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       epoch: from.topology.accessTo(database),
       pipelines: pipelinesOf(shardPools),
       times: from.observed.times.of(user, database),
+      seen: from.observed.statements.of(database),
       statements: known.statements,
       poolerMode,
       crossShardWrites: crossShardWrites(from, entry, shardPools),
       ...(shardPools.shardCount > 1 ? { deadlocks: from.deadlocks.of(shardPools) } : {}),
       crossShardSerializable: settings.crossShardSerializable,
+      ...shardHabits(from.inForce().config, database),
       commitTwoPhase: (writers, onKey) => from.twoPhase.commit(shardPools, writers, onKey),
       gatherLimits: { maxRows: settings.gatherMaxRows, maxBytes: settings.gatherMaxBytes },
       limits: limitsOf(settings),
@@ -125,6 +129,20 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
   }
 }
 
+function shardHabits(
+  { general, rewrite, databaseOptions }: LoadedConfig,
+  database: string,
+): Pick<DatabaseAccess, 'rewrites' | 'readsOneShard'> {
+  const sticky = databaseOptions.get(database)?.stickyTables ?? []
+  return {
+    rewrites: {
+      splitsInserts: rewrite.splitInserts !== 'error',
+      movesRows: rewrite.shardKey !== 'error',
+    },
+    readsOneShard: general.omnishardedSticky || sticky.length > 0,
+  }
+}
+
 const limitsOf = (settings: LoadedConfig['general']): DatabaseAccess['limits'] => ({
   queryTimeoutMs: settings.queryTimeoutMs,
   clientIdleTimeoutMs: settings.clientIdleTimeoutMs,
@@ -135,6 +153,7 @@ const limitsOf = (settings: LoadedConfig['general']): DatabaseAccess['limits'] =
 function admitClient(from: EnvironmentParts, database: string): () => void {
   // The console stays open to the operator who must see why.
   if (isConsole(from, database)) return () => undefined
+  if (from.standing.disabled.has(database)) throw engineError('PROXY_DISABLED', { database })
   const limit = from.inForce().config.general.maxClientConn
   if (!from.clients.admit(limit)) throw engineError('PROXY_CLIENT_LIMIT', { limit })
   return () => from.clients.loggedIn()

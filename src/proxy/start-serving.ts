@@ -13,7 +13,8 @@ import type { Fleet } from './fleet.js'
 import { HomeNumbers } from './home-numbers.js'
 import { keepAliveOf } from './open-listeners.js'
 import { pluginSurroundings } from './plugin-surroundings.js'
-import { type ProxyOptions, type ServingProxy, startProxy } from './proxy.js'
+import { type ServingProxy, startProxy } from './proxy.js'
+import type { ProxyOptions } from './proxy-options.js'
 import { traceClients } from './trace-clients.js'
 
 /** The configuration that was read last, which may not be in force yet. */
@@ -24,7 +25,7 @@ export interface NewestConfig {
 export interface ServingOptions {
   readonly config: NewestConfig
   /** Reads the configuration again. */
-  readonly loadAgain: () => LoadedConfig
+  readonly loadAgain: (settings?: ReadonlyMap<string, string>) => LoadedConfig
   readonly version: string
   readonly log: Log
   /** Win over the file. */
@@ -53,8 +54,8 @@ export async function startServing(options: ServingOptions): Promise<ServingProx
     ...rest,
     beforeEnd: () => plugins.stop(),
     config: config.newest,
-    loadAgain: () => {
-      config.newest = loadAgain()
+    loadAgain: (settings) => {
+      config.newest = loadAgain(settings)
       return config.newest
     },
     clock: systemClock,

@@ -21,6 +21,7 @@ import { sharedId, type WorkerPlace } from './fleet.js'
 import type { ListenHubs } from './listen-hubs.js'
 import { type Observed, poolKey, totalsOf, usageKey } from './observe/observed.js'
 import { replicationOf } from './replication-view.js'
+import type { Standing } from './standing.js'
 import type { TopologyWatch } from './topology/topology-watch.js'
 import type { TwoPhaseCommits } from './two-phase-commits.js'
 
@@ -36,6 +37,8 @@ export interface ViewSources {
   readonly twoPhase: Pick<TwoPhaseCommits, 'unfinished'>
   readonly topology: Pick<TopologyWatch, 'states'>
   readonly observed: Observed
+  readonly standing: Standing
+  readonly inside: Pick<ProxyView, 'prepared' | 'plans' | 'names' | 'mirrors' | 'instanceId'>
   isDraining(): boolean
   /** The configuration in force. */
   config(): LoadedConfig
@@ -58,7 +61,7 @@ export function makeView(sources: ViewSources): ProxyView {
       return [...own, ...listenHubs.servers()]
     },
     listeners: () => listenHubs.listeners(),
-    databases: () => databaseRows(sources.config(), pools),
+    databases: () => databaseRows(sources.config(), pools, sources.standing),
     users: () => userRows(sources.config()),
     usage: () =>
       clients.usage().map((usage) => {
@@ -66,6 +69,8 @@ export function makeView(sources: ViewSources): ProxyView {
         return { worker: place.number, ...usage, ...(recent ? { recent } : {}) }
       }),
     times: () => observed.times.rows(place.number),
+    ...sources.inside,
+    statements: () => observed.statements.rows(),
     config: () => configRows(sources.config()),
     workers: () => [workerRow(sources)],
     transactions: () => [...sources.twoPhase.unfinished()],
@@ -89,6 +94,7 @@ function workerRow(sources: ViewSources): WorkerView {
     cancelsForwarded: sources.cancels.forwarded,
     cpuMs: (user + system) / 1000,
     memoryBytes: process.memoryUsage.rss(),
+    isSuspended: sources.standing.isSuspended,
   }
 }
 
@@ -113,6 +119,7 @@ function clientRow(
     ...(client.waitsFor === undefined ? {} : { waitsFor: client.waitsFor }),
     pins: client.pins,
     preparedStatements: client.preparedStatements,
+    memory: client.holdings.memory,
   }
 }
 
@@ -136,7 +143,7 @@ type Holders = ReadonlyMap<ServerConnection, { readonly id: number; readonly isP
 function holdersOf(clients: ClientRegistry): Holders {
   const holders = new Map<ServerConnection, { id: number; isPinned: boolean }>()
   for (const { id, client } of clients.all())
-    for (const server of client.servers)
+    for (const server of client.holdings.servers)
       holders.set(server, { id, isPinned: client.pins.length > 0 })
   return holders
 }
@@ -200,6 +207,7 @@ function serverRows(place: WorkerPlace, pool: ServerPool, holders: Holders): Ser
     preparedStatements: resource.prepared.size,
     applicationName: resource.parameters.get('application_name') ?? '',
     traffic: resource.traffic,
+    memory: resource.memory,
     clientId: clientOf(place, holders.get(resource)?.id),
     isWaiting: resource.outstanding > 0,
   }))
@@ -208,7 +216,7 @@ function serverRows(place: WorkerPlace, pool: ServerPool, holders: Holders): Ser
 const clientOf = (place: WorkerPlace, id: number | undefined): number | undefined =>
   id === undefined ? undefined : sharedId(place, id)
 
-function databaseRows(config: LoadedConfig, pools: Pools): DatabaseView[] {
+function databaseRows(config: LoadedConfig, pools: Pools, standing: Standing): DatabaseView[] {
   const all = [...pools.all()]
   return config.databases.flatMap(({ name, shards }) =>
     shards.flatMap(({ number, hosts }) =>
@@ -236,6 +244,7 @@ function databaseRows(config: LoadedConfig, pools: Pools): DatabaseView[] {
           serverLifetimeMs: own[0]?.pool.limits.lifetimeMs ?? config.general.serverLifetimeMs,
           currentConnections: snapshots.reduce((sum, snapshot) => sum + snapshot.total, 0),
           isPaused: snapshots.some((snapshot) => snapshot.isPaused),
+          isDisabled: standing.disabled.has(name),
         }
       }),
     ),

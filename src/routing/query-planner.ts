@@ -8,6 +8,7 @@ import type { Effects, StatementKind } from '../plan/effects.js'
 import type {
   BoundParameters,
   ClassFigures,
+  KeptPlan,
   Plan,
   PlannedQuery,
   PlannedStatement,
@@ -25,6 +26,7 @@ import { effectsOf, readsOnly } from './effects.js'
 import type { FunctionRoute } from './function-route.js'
 import type { Run } from './key-value.js'
 import { refuse } from './plans.js'
+import { shapeOf } from './redact.js'
 import { compileRepeatable, type IsRepeatable } from './repeatable.js'
 import type { RoutingWorld } from './world.js'
 
@@ -57,9 +59,14 @@ interface TemplateRoute {
   readonly hintedRole: 'primary' | 'replica' | undefined
   readonly figures: ClassFigures
   readonly isRepeatable: IsRepeatable
+  /** How often it was asked for, and what became of it. */
+  readonly counts: { hits: number; direct: number; several: number }
   /** Of the text that was asked first; undefined: not asked yet. */
   pattern: TextPattern | null | undefined
 }
+
+/** Where literals stood, as sql/template.ts marks it. */
+const SLOT_MARKS = /\0[a-z]/g
 
 class RoutedStatement implements PlannedStatement, Run {
   readonly kind: StatementKind
@@ -99,6 +106,10 @@ class RoutedStatement implements PlannedStatement, Run {
     this.#mayHavePattern = isAlone && !read.template.statement.dependsOnLiterals
   }
 
+  shape(): string {
+    return shapeOf(this.sql.slice(this.start, this.end))
+  }
+
   get pattern(): TextPattern | undefined {
     if (!this.#mayHavePattern) return undefined
     const template = this.#template
@@ -107,12 +118,19 @@ class RoutedStatement implements PlannedStatement, Run {
     return template.pattern ?? undefined
   }
 
+  counted(): void {
+    this.#template.counts.hits++
+  }
+
   /** Parameters are lent for the call: they are let go of before it returns. */
   route(parameters: BoundParameters | undefined, context: RouteContext): Plan {
     this.parameters = parameters
     this.context = context
     const plan = this.#template.route(this)
     this.parameters = undefined
+    const { counts } = this.#template
+    if (plan.how === 'relay') counts.direct++
+    else counts.several++
     return plan
   }
 }
@@ -145,11 +163,22 @@ class CachingPlanner implements QueryPlanner {
 
   plan(sql: string): PlannedQuery {
     const known = this.#texts.get(sql)
-    if (known) return known
+    if (known) return counted(known)
     const query = this.#read(sql)
     // A text with literals comes once; keeping it would only push others out.
     if (sql.length <= 8192 && !hasLiterals(query)) this.#texts.set(sql, query)
     return query
+  }
+
+  *kept(): Iterable<KeptPlan> {
+    for (const [text, { worked }] of this.#reader.kept()) {
+      const counts = (worked as TemplateRoute | undefined)?.counts
+      if (!counts) continue
+      // one shard is not asked for: its statements are not routed
+      const direct = this.shardCount === 1 ? counts.hits : counts.direct
+      const shown = text.replace(SLOT_MARKS, '?')
+      yield { text: shown, hits: counts.hits, direct, several: counts.several }
+    }
   }
 
   #read(sql: string): PlannedQuery {
@@ -174,12 +203,17 @@ class CachingPlanner implements QueryPlanner {
         effects: effectsOf(statement, this.#world),
         hintedRole: hints?.role,
         route: compileStatement(statement, hints, this.#world),
-        figures: { runs: 0, hotRuns: 0, meanMs: 0, typicalMs: 0, replyBytes: 0 },
+        figures: {
+          ...{ runs: 0, hotRuns: 0, meanMs: 0, typicalMs: 0, replyBytes: 0 },
+          seen: undefined,
+        },
         isRepeatable: compileRepeatable(statement, this.#world),
+        counts: { hits: 0, direct: 0, several: 0 },
         pattern: undefined,
       }
       shared.worked = template
     }
+    template.counts.hits++
     return new RoutedStatement(sql, read, template, { standard: this.#standard, isAlone })
   }
 
@@ -197,6 +231,12 @@ class CachingPlanner implements QueryPlanner {
       route: () => plan,
     }
   }
+}
+
+function counted(query: PlannedQuery): PlannedQuery {
+  for (const statement of query.statements)
+    if (statement instanceof RoutedStatement) statement.counted()
+  return query
 }
 
 function hasLiterals(query: PlannedQuery): boolean {

@@ -20,6 +20,8 @@ export interface ReplyReceiver {
   frame(tag: number, buffer: Buffer, start: number, end: number): void
   /** All frames of one read were handed over: a good moment to flush. */
   endOfRead(): void
+  /** With `passesPlain`: what `rows` is given there and the ReadyForQuery right behind it, in the place of both calls. */
+  answer?(buffer: Buffer, start: number, end: number): void
   /** `rows` may be given whole frames too that mean something to the client only (`isPlain`), together with what is around them. */
   readonly passesPlain?: boolean
   /** Row frames are held until they are whole, so that rows of several servers can be interleaved. */
@@ -27,6 +29,13 @@ export interface ReplyReceiver {
 }
 
 const nothing = Buffer.alloc(0)
+const READY_BYTES = 6
+
+/** A whole ReadyForQuery begins there. */
+const isReady = (chunk: Buffer, at: number): boolean =>
+  chunk.length - at >= READY_BYTES &&
+  chunk[at] === backend.readyForQuery &&
+  frameLength(chunk, at, MAX_BODY_BYTES) === READY_BYTES - 1
 
 export class ReplyScanner {
   receiver: ReplyReceiver
@@ -40,6 +49,11 @@ export class ReplyScanner {
   constructor(receiver: ReplyReceiver, traffic: { errors: number } = { errors: 0 }) {
     this.receiver = receiver
     this.#traffic = traffic
+  }
+
+  /** Bytes of a frame that is not whole, and what is set aside for it. */
+  get kept(): { readonly used: number; readonly setAside: number } {
+    return { used: this.#used, setAside: this.#pending.length }
   }
 
   /** A part of a row was handed on, and the rest has not come. */
@@ -89,6 +103,10 @@ export class ReplyScanner {
       if (next > chunk.length) break
       if (numbers) tellAtHome(chunk, at, numbers)
       at = next
+    }
+    if (passing !== ROW && this.receiver.answer && isReady(chunk, at)) {
+      this.receiver.answer(chunk, from, at + READY_BYTES)
+      return at + READY_BYTES
     }
     if (at > from) this.receiver.rows(chunk, from, at)
     return at

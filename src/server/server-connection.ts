@@ -88,6 +88,17 @@ export class ServerConnection {
     return this.#scanner.isInRow
   }
 
+  /** Bytes that it keeps. */
+  get memory(): ConnectionMemory {
+    const { used, setAside } = this.#scanner.kept
+    return {
+      usedBytes: used,
+      setAsideBytes: setAside,
+      unsentBytes: this.socket.writableLength,
+      preparedBytes: this.prepared.bytes,
+    }
+  }
+
   get serverVersion(): number {
     return versionNumber(this.parameters.get('server_version') ?? '0')
   }
@@ -294,6 +305,13 @@ export class ServerConnection {
     const reason = /\0M([^\0]*)\0/.exec(`\0${text}`)?.[1] ?? 'unknown'
     this.lost ??= engineError('SERVER_ENDED', { server: this.label, reason })
   }
+}
+
+export interface ConnectionMemory {
+  readonly usedBytes: number
+  readonly setAsideBytes: number
+  readonly unsentBytes: number
+  readonly preparedBytes: number
 }
 
 /** A ReplyReceiver that also wants to hear of the end and of room to write. */

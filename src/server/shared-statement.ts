@@ -57,6 +57,14 @@ export class StatementRegistry {
     return this.#known.size
   }
 
+  /** Those that somebody holds. */
+  *all(): Iterable<SharedStatement> {
+    for (const known of this.#known.values()) {
+      const statement = known.deref()
+      if (statement) yield statement
+    }
+  }
+
   /** `reading`: see `readingOf`; `executes`: whose name the text speaks of. */
   find(
     text: string,
@@ -195,6 +203,11 @@ export class PreparedOnServer {
   delete(statement: SharedStatement): void {
     this.#young.delete(statement)
     this.#old.delete(statement)
+  }
+
+  /** Of their texts. */
+  get bytes(): number {
+    return [...this.#young, ...this.#old].reduce((sum, { text }) => sum + text.length, 0)
   }
 
   /** Forgets all and returns them, to be closed. */

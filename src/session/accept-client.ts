@@ -12,6 +12,7 @@ import { newFigures } from './client-figures.js'
 import type {
   ClientFigures,
   ClientHandle,
+  ClientHoldings,
   ClientIdentity,
   SessionEnvironment,
 } from './environment.js'
@@ -69,7 +70,7 @@ async function openSession(client: LoggedIn, environment: SessionEnvironment): P
   session.onGone = () => identity.leave()
   socket.write(welcome(told, identity))
   for (const chunk of client.rest) session.receive(chunk)
-  socket.onChunk = (chunk) => session.receive(chunk)
+  socket.receiver = session
 }
 
 /** ParameterStatus for each, BackendKeyData, ReadyForQuery. */
@@ -130,6 +131,11 @@ const consoleParameters = new Map([
   ['standard_conforming_strings', 'on'],
 ])
 
+const noHoldings: ClientHoldings = {
+  servers: [],
+  memory: { usedBytes: 0, setAsideBytes: 0, unsentBytes: 0, preparedBytes: 0 },
+}
+
 class ConsoleHandle implements ClientHandle {
   readonly user: string
   readonly database: string
@@ -142,7 +148,7 @@ class ConsoleHandle implements ClientHandle {
   readonly state = 'idle'
   readonly pins: readonly string[] = []
   readonly preparedStatements = 0
-  readonly servers = []
+  readonly holdings = noHoldings
   readonly isQuiet = true
   readonly figures: ClientFigures = newFigures()
   readonly #socket: ByteSocket

@@ -8,9 +8,10 @@ import type { ShardDifference } from '../catalog/read-habits.js'
 import type { DeadlockParty } from '../executor/deadlock-graph.js'
 import type { Pipelines } from '../executor/pipeline/pipelines.js'
 import type { RequestTimes } from '../metrics/request-times.js'
+import type { StatementBook } from '../metrics/statement-book.js'
 import type { QueryPlanner } from '../plan/plan.js'
 import type { ShardPools } from '../pool/shard-pools.js'
-import type { ServerConnection } from '../server/server-connection.js'
+import type { ConnectionMemory, ServerConnection } from '../server/server-connection.js'
 import type { StatementRegistry } from '../server/shared-statement.js'
 import type { EpochAccess } from './epoch-access.js'
 import type { ListenSource } from './listen/listening.js'
@@ -33,6 +34,13 @@ export interface ClientFigures {
   idleTransactionMs: number
 }
 
+/** What a client keeps, for the console. */
+export interface ClientHoldings {
+  /** Those that it has now. */
+  readonly servers: readonly ServerConnection[]
+  readonly memory: ConnectionMemory
+}
+
 /** What the registry of clients sees of a session. */
 export interface ClientHandle {
   readonly user: string
@@ -51,8 +59,7 @@ export interface ClientHandle {
   /** Why it keeps its server; empty when it does not. */
   readonly pins: readonly string[]
   readonly preparedStatements: number
-  /** Those that it holds now. */
-  readonly servers: readonly ServerConnection[]
+  readonly holdings: ClientHoldings
   readonly lastRequestAtMs: number
   /** Cancels what runs now, if anything does. */
   cancel(): void
@@ -79,6 +86,8 @@ export interface DatabaseAccess {
   readonly statements: StatementRegistry
   /** Takes the time of each request. Absent: nobody wants to know. */
   readonly times?: RequestTimes
+  /** Where its statements are noted. Absent: nowhere. */
+  readonly seen?: StatementBook
   /** Absent: nobody follows moves of the database. */
   readonly epoch?: EpochAccess
   /** Absent: every request gets a server of its own. */
@@ -89,6 +98,10 @@ export interface DatabaseAccess {
   readonly deadlocks?: { enter(party: DeadlockParty): void; leave(party: DeadlockParty): void }
   /** SERIALIZABLE over several shards: refused, or serializable on each of them only. */
   readonly crossShardSerializable: 'error' | 'per_shard'
+  /** `[rewrite]`: an INSERT of rows of several shards is cut; an UPDATE of the key moves rows. */
+  readonly rewrites: { readonly splitsInserts: boolean; readonly movesRows: boolean }
+  /** Reads of reference tables stay on one shard for a client, while it is up. */
+  readonly readsOneShard: boolean
   /** Commits what several servers have written, as one: all or none (executor/two-phase.ts); gives the shards that will commit a little later. @throws the refusal, after rolling back everywhere */
   commitTwoPhase(
     parts: readonly {

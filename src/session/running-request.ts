@@ -66,6 +66,8 @@ export interface RequestScript {
   holdsBack(frame: Buffer): boolean
   /** A server of the transaction was lost while another worked. */
   lost(error: EngineError): void
+  /** How the whole request is run anew, should the shards be exchanged while its first statement waits for a server. */
+  repeatBy(again: () => void): void
 }
 
 /** What a core is made of. */

@@ -106,9 +106,8 @@ export class SessionCore {
   /** Notes that a request runs; its statements are told apart by their CommandComplete. */
   begin(protocol: 'simple' | 'extended', statements: CompletedStatement[]): void {
     this.pipelined.disturb()
-    const nowMs = this.environment.clock.monotonicMs()
-    this.#books.starts(nowMs)
-    this.running = newRequest(protocol, statements, nowMs)
+    this.running = newRequest(protocol, statements, this.environment.clock.monotonicMs())
+    this.#books.starts(this.running.startedMs)
     this.cancelled = false
     this.timedOut = undefined
     this.listening?.requestStarts()

@@ -2,11 +2,9 @@
  * One client's conversation after its login: frames in, requests one after the other, replies out. It gathers, queues
  * and watches limits; what a request does is decided by simple-query.ts and extended-query.ts.
  */
-import type { Timer } from '../base/clock.js'
 import { type EngineError, engineError, toEngineError } from '../errors/engine-error.js'
 import type { ByteSocket } from '../net/byte-socket.js'
 import type { Plan, PlannedStatement } from '../plan/plan.js'
-import type { ServerConnection } from '../server/server-connection.js'
 import { FrameReader, tagName } from '../wire/frame-reader.js'
 import { frontend } from '../wire/tags.js'
 import { errorFrame } from './answers.js'
@@ -18,15 +16,18 @@ import { CopyToShards } from './copy/copy-to-shards.js'
 import type {
   ClientFigures,
   ClientHandle,
+  ClientHoldings,
   RequestWatch,
   SessionEnvironment,
 } from './environment.js'
 import { FrameQueue } from './frame-queue.js'
+import { RequestTimers } from './request-timers.js'
 import { readBatchItem, statementText } from './requests/batch.js'
 import { ExtendedQuery } from './requests/extended-query.js'
 import { ShardedRequests } from './requests/sharded-requests.js'
 import { runFunctionCall, runSimpleQuery } from './requests/simple-query.js'
 import { SessionCore } from './session-core.js'
+import { holdingsOf } from './session-holdings.js'
 import type { SessionOptions } from './session-options.js'
 import { unquote } from './sql-literal.js'
 import type { HeldServer } from './state/held-servers.js'
@@ -40,7 +41,6 @@ export class Session implements ClientHandle {
   readonly database: string
   readonly connectedAtMs: number
   readonly figures: ClientFigures = newFigures()
-  lastRequestAtMs: number
   /** Called once, when the client has gone. */
   onGone: (() => void) | undefined
   readonly #socket: ByteSocket
@@ -51,12 +51,14 @@ export class Session implements ClientHandle {
   readonly #reader: FrameReader
   readonly #queue: FrameQueue
   #isBusy = false
+  /** Nothing waits, and only reads that share a server have run since that was looked at: the next may run without another look. */
+  #isCalm = false
+  #lastRequestMs: number
   #isDraining = false
   #isGone = false
   #copy: CopyIn | undefined
   readonly #watch: RequestWatch | undefined
-  #idleTimer: Timer | undefined
-  #queryTimer: Timer | undefined
+  readonly #timers: RequestTimers
   #endsBecause: EngineError | undefined
   /** A Query that came behind messages without a Sync, which are answered first. */
   #behind: Buffer | undefined
@@ -70,7 +72,14 @@ export class Session implements ClientHandle {
     this.#environment = environment
     this.#watch = environment.watchRequests?.(options.user, options.database)
     this.connectedAtMs = environment.clock.nowMs()
-    this.lastRequestAtMs = this.connectedAtMs
+    this.#lastRequestMs = environment.clock.monotonicMs()
+    this.#timers = new RequestTimers(environment.clock, access.limits, {
+      requestIsLate: (limit) => {
+        this.#core.timedOut = engineError('SESSION_QUERY_TIMEOUT', { limit })
+        this.cancel()
+      },
+      isIdle: () => this.#die(engineError('SESSION_IDLE')),
+    })
     this.#core = new SessionCore({
       environment,
       access,
@@ -81,6 +90,7 @@ export class Session implements ClientHandle {
       identity: options,
       hooks: {
         requestEnded: () => this.#requestEnded(),
+        sharedEnded: () => this.#sharedEnded(),
         waitEnded: () => this.#runBehind(),
         copyStarted: (held) => this.#copyStarted(held),
         copyEnded: () => this.#copyEnded(),
@@ -100,7 +110,13 @@ export class Session implements ClientHandle {
     )
     socket.onDrain = () => this.#core.clientDrained()
     socket.onClose = () => this.#gone()
-    this.#armIdle()
+    this.#timers.rests(false)
+  }
+
+  get lastRequestAtMs(): number {
+    const { clock } = this.#environment
+    const lastMs = Math.max(this.#lastRequestMs, this.#core.lastSharedMs)
+    return clock.nowMs() - (clock.monotonicMs() - lastMs)
   }
 
   get address(): string {
@@ -137,8 +153,8 @@ export class Session implements ClientHandle {
     return this.#core.statements.size
   }
 
-  get servers(): readonly ServerConnection[] {
-    return this.#core.held.all().map(({ server }) => server)
+  get holdings(): ClientHoldings {
+    return holdingsOf(this.#core, this.#reader.pendingBytes)
   }
 
   get isQuiet(): boolean {
@@ -149,6 +165,12 @@ export class Session implements ClientHandle {
   receive(chunk: Buffer): void {
     this.figures.bytesReceived += chunk.length
     try {
+      if (this.#isCalm && !this.#isBusy) {
+        this.#isBusy = true
+        if (this.#core.pipelined.runOn(chunk)) return
+        this.#isBusy = false
+      }
+      this.#isCalm = false
       if (!this.#isAlike(chunk)) this.#reader.push(chunk)
     } catch (error) {
       this.#die(toEngineError(error))
@@ -278,19 +300,29 @@ export class Session implements ClientHandle {
 
   #startRequest(): void {
     this.#isBusy = true
-    this.#idleTimer?.cancel()
-    this.lastRequestAtMs = this.#environment.clock.nowMs()
-    const limitMs = this.#core.access.limits.queryTimeoutMs
-    if (!Number.isFinite(limitMs)) return
-    this.#queryTimer = this.#environment.clock.after(limitMs, () => {
-      this.#core.timedOut = engineError('SESSION_QUERY_TIMEOUT', { limit: limitMs })
-      this.cancel()
-    })
+    this.#timers.requestStarts()
+    this.#lastRequestMs = this.#environment.clock.monotonicMs()
+  }
+
+  /** The end of a request that shared a server all the time: there is less to look at. */
+  #sharedEnded(): void {
+    if (!this.#isCalm && !this.#mayBeCalm) return this.#requestEnded()
+    if (this.#endsBecause || this.#environment.isDraining) return this.#requestEnded()
+    this.#isBusy = false
+    this.#isCalm = true
+    this.figures.bytesSent = this.#core.output.bytesSent
+  }
+
+  get #mayBeCalm(): boolean {
+    if (!this.#timers.areOff || this.#watch || this.#isGone || this.#copy) return false
+    if (this.#reader.pendingBytes > 0 || this.#queue.size > 0) return false
+    return this.#behind === undefined && !this.#extended.isOpen
   }
 
   #requestEnded(): void {
     this.#isBusy = false
-    this.#queryTimer?.cancel()
+    this.#isCalm = false
+    this.#timers.requestEnded()
     this.#extended.reset()
     this.#copy = undefined
     this.figures.bytesSent = this.#core.output.bytesSent
@@ -299,7 +331,7 @@ export class Session implements ClientHandle {
       if (this.#queue.size === 0) return this.end(true, this.#endsBecause)
     }
     if (this.#core.held.size > 0) this.#core.held.watchPinned()
-    this.#armIdle()
+    this.#timers.rests(this.#core.transaction.isExplicit)
     this.#drainQueue()
   }
 
@@ -362,18 +394,6 @@ export class Session implements ClientHandle {
     else this.#drainQueue()
   }
 
-  #armIdle(): void {
-    this.#idleTimer?.cancel()
-    const { limits } = this.#core.access
-    const limitMs = this.#core.transaction.isExplicit
-      ? limits.clientIdleInTransactionTimeoutMs
-      : limits.clientIdleTimeoutMs
-    if (!Number.isFinite(limitMs)) return
-    this.#idleTimer = this.#environment.clock.after(limitMs, () =>
-      this.#die(engineError('SESSION_IDLE')),
-    )
-  }
-
   /** Ends the session with a FATAL. */
   #die(error: EngineError): void {
     if (this.#isGone) return
@@ -386,8 +406,8 @@ export class Session implements ClientHandle {
   #gone(): void {
     if (this.#isGone) return
     this.#isGone = true
-    this.#idleTimer?.cancel()
-    this.#queryTimer?.cancel()
+    this.#isCalm = false
+    this.#timers.stop()
     this.#copy?.stop()
     this.#copy = undefined
     this.#queue.clear()

@@ -53,6 +53,11 @@ export class TwoGenerations<V> {
     return old
   }
 
+  *entries(): Iterable<[string, V]> {
+    yield* this.#old
+    yield* this.#young
+  }
+
   set(key: string, value: V): void {
     if (this.#young.size >= this.#limit) {
       this.#old = this.#young
@@ -109,6 +114,11 @@ export class QueryReader {
   constructor(options: { standard?: boolean; templates?: number } = {}) {
     this.#standard = options.standard ?? true
     this.#templates = new TwoGenerations(options.templates ?? 5000)
+  }
+
+  /** Templates that are kept, by their texts. */
+  kept(): Iterable<[string, TemplateEntry]> {
+    return this.#templates.entries()
   }
 
   /** @throws STATEMENT_TOO_LONG, STATEMENT_TOO_COMPLEX */

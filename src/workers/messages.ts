@@ -29,20 +29,29 @@ export interface WorkerStart {
 
 type Place = Omit<PoolPlaceView, 'worker' | 'poolId'>
 
+/** Commands about one pool, or all. */
+export type PoolVerb = 'ban' | 'unban' | 'healthcheck'
+
 /** A command of the console, as every worker carries it out. */
 export type Order =
   | { readonly verb: 'pause' | 'resume'; readonly pools: PoolSelector }
   | { readonly verb: 'reconnect'; readonly pools: PoolSelector }
-  | { readonly verb: 'kill'; readonly database: string }
+  | { readonly verb: 'kill' | 'wait_close'; readonly database: string | undefined }
+  | { readonly verb: 'maintenance'; readonly isOn: boolean; readonly database: string | undefined }
+  | { readonly verb: 'disable' | 'enable'; readonly database: string }
+  | { readonly verb: 'suspend' }
+  | { readonly verb: 'reset'; readonly what: 'prepared' | 'query_cache' }
   | { readonly verb: 'kill_client'; readonly id: number }
   /** Without a place: all pools. */
   | { readonly verb: 'ban' | 'unban'; readonly place?: Place }
+  | { readonly verb: 'healthcheck'; readonly place?: Place }
 
 /** A command of the console, as it is given. */
 export type ConsoleOrder =
-  | Exclude<Order, { verb: 'ban' | 'unban' }>
-  | { readonly verb: 'ban' | 'unban'; readonly poolId: number | undefined }
-  | { readonly verb: 'reload' | 'shutdown' | 'restart' }
+  | Exclude<Order, { verb: 'ban' | 'unban' } | { verb: 'healthcheck' }>
+  | { readonly verb: PoolVerb; readonly poolId: number | undefined }
+  | { readonly verb: 'reload' | 'force_reload' | 'shutdown' | 'restart' }
+  | { readonly verb: 'set'; readonly name: string; readonly value: string }
 
 export interface ToWorker {
   tell:

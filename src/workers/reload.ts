@@ -10,7 +10,7 @@ import type { WorkerProcess } from './worker-process.js'
 export interface FleetReloadOptions {
   readonly config: LoadedConfig
   readonly count: number
-  readonly loadAgain: () => LoadedConfig
+  readonly loadAgain: (settings?: ReadonlyMap<string, string>) => LoadedConfig
   readonly log: Log
   readonly workers: () => readonly WorkerProcess[]
 }
@@ -20,6 +20,7 @@ export class FleetReload {
   config: LoadedConfig
   readonly #options: FleetReloadOptions
   readonly #reloads = new OneAtATime()
+  #settings: ReadonlyMap<string, string> = new Map()
 
   constructor(options: FleetReloadOptions) {
     this.#options = options
@@ -28,15 +29,22 @@ export class FleetReload {
 
   /** One after the other: a second RELOAD reads files that may have changed since. @throws ADMIN_RELOAD_FAILED */
   run(): Promise<void> {
-    return this.#reloads.run(() => this.#run())
+    return this.#reloads.run(() => this.#run(new Map()))
   }
 
-  #run(): Promise<void> {
+  /** A key that stands above the files until the next RELOAD. @throws ADMIN_RELOAD_FAILED */
+  set(name: string, value: string): Promise<void> {
+    return this.#reloads.run(() => this.#run(new Map([...this.#settings, [name, value]])))
+  }
+
+  async #run(settings: ReadonlyMap<string, string>): Promise<void> {
     const { count } = this.#options
-    return reportedReload(this.#options, async (config) => {
+    const sources = { ...this.#options, loadAgain: () => this.#options.loadAgain(settings) }
+    await reportedReload(sources, async (config) => {
       assertShareable(config, count)
       await this.#putInForce(config, shareLimits(config, count))
     })
+    this.#settings = settings
   }
 
   async #putInForce(config: LoadedConfig, shared: LoadedConfig): Promise<void> {

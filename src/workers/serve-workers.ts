@@ -56,7 +56,7 @@ async function serveFleet(
   const fleet = new WorkerFleet({
     count,
     config,
-    loadAgain: () => loadConfig(load),
+    loadAgain: (settings) => loadConfig({ ...load, ...(settings ? { settings } : {}) }),
     version,
     log,
     clock: systemClock,
@@ -73,6 +73,7 @@ async function serveFleet(
     outlets = await openOutlets({
       ...{ clock: systemClock, log, look: () => fleet.view() },
       config: () => fleet.config,
+      announce: options.announce,
     })
     // Only now: a second process that finds the port in use must not touch the first one's file.
     if (pidFile !== undefined) writePidFile(pidFile)

@@ -1,7 +1,10 @@
 /** Commands that hold until they are taken back: a worker that comes later has to hear them too. */
 import type { Order } from './messages.js'
 
-type Standing = Extract<Order, { verb: 'pause' | 'resume' | 'ban' | 'unban' }>
+type Standing = Extract<
+  Order,
+  { verb: 'pause' | 'resume' | 'ban' | 'unban' | 'disable' | 'enable' | 'suspend' }
+>
 
 export class StandingOrders {
   #orders: Standing[] = []
@@ -20,7 +23,9 @@ export class StandingOrders {
       const subject = subjectOf(older)
       return subject !== about && !(concernsAll && kindOf(subject) === kindOf(about))
     })
-    const isNothing = concernsAll && (standing.verb === 'resume' || standing.verb === 'unban')
+    const { verb } = standing
+    const endsAll = concernsAll && (verb === 'resume' || verb === 'unban')
+    const isNothing = verb === 'enable' || endsAll
     if (!isNothing) this.#orders.push(standing)
   }
 
@@ -33,14 +38,31 @@ export class StandingOrders {
   }
 }
 
-/** KILL leaves its database paused: that is what stays of it. */
+const poolsOf = (database: string | undefined) => (database === undefined ? {} : { database })
+
+/** KILL and MAINTENANCE leave databases paused: that is what stays of them. */
 function asStanding(order: Order): Standing | undefined {
-  if (order.verb === 'kill') return { verb: 'pause', pools: { database: order.database } }
-  if (order.verb === 'reconnect' || order.verb === 'kill_client') return undefined
-  return order
+  switch (order.verb) {
+    case 'kill':
+      return { verb: 'pause', pools: poolsOf(order.database) }
+    case 'maintenance':
+      return { verb: order.isOn ? 'pause' : 'resume', pools: poolsOf(order.database) }
+    case 'pause':
+    case 'resume':
+    case 'ban':
+    case 'unban':
+    case 'disable':
+    case 'enable':
+    case 'suspend':
+      return order as Standing
+    default:
+      return undefined
+  }
 }
 
 function subjectOf(order: Standing): string {
+  if (order.verb === 'suspend') return 'pause {}'
+  if (order.verb === 'disable' || order.verb === 'enable') return `database ${order.database}`
   if (order.verb === 'pause' || order.verb === 'resume') {
     const { user, database } = order.pools
     return `pause ${JSON.stringify({ user, database })}`

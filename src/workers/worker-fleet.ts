@@ -19,7 +19,7 @@ import {
 } from '../net/listener.js'
 import { openListeners } from '../proxy/open-listeners.js'
 import { Dispatcher } from './dispatcher.js'
-import type { ConsoleOrder, FleetLook, Order, ToPrimary } from './messages.js'
+import type { ConsoleOrder, FleetLook, Order, PoolVerb, ToPrimary } from './messages.js'
 import { FleetReload } from './reload.js'
 import { shareLimits } from './share-limits.js'
 import { SilenceWatch } from './silence.js'
@@ -37,7 +37,7 @@ const ANSWER_MS = 20
 export interface FleetOptions {
   readonly count: number
   readonly config: LoadedConfig
-  readonly loadAgain: () => LoadedConfig
+  readonly loadAgain: (settings?: ReadonlyMap<string, string>) => LoadedConfig
   readonly version: string
   readonly log: Log
   readonly clock: Clock
@@ -286,6 +286,11 @@ export class WorkerFleet {
     switch (order.verb) {
       case 'reload':
         return this.reload()
+      case 'force_reload':
+        await this.reload()
+        return this.#everywhere({ verb: 'reconnect', pools: {} })
+      case 'set':
+        return this.#reload.set(order.name, order.value)
       case 'shutdown':
         return this.shutdown()
       case 'restart':
@@ -297,6 +302,7 @@ export class WorkerFleet {
       }
       case 'ban':
       case 'unban':
+      case 'healthcheck':
         return this.#everywhere(await this.#withPlace(order.verb, order.poolId))
       default:
         return this.#everywhere(order)
@@ -304,7 +310,7 @@ export class WorkerFleet {
   }
 
   /** Ids of pools differ between workers: the order names the pool by what it is. @throws ADMIN_NO_SUCH */
-  async #withPlace(verb: 'ban' | 'unban', poolId: number | undefined): Promise<Order> {
+  async #withPlace(verb: PoolVerb, poolId: number | undefined): Promise<Order> {
     if (poolId === undefined) return { verb }
     const { snapshots } = await this.#look()
     const pool = snapshots.flatMap(({ pools }) => pools).find((one) => one.poolId === poolId)
@@ -370,6 +376,7 @@ export class WorkerFleet {
       cancelsForwarded: 0,
       cpuMs: 0,
       memoryBytes: 0,
+      isSuspended: false,
     }
   }
 

@@ -146,7 +146,7 @@ export class Worker {
         const { snapshots, workers } = await link.ask<FleetLook>({ kind: 'look' })
         return mergeViews(snapshots, workers)
       },
-      control: controlThrough(link),
+      control: controlThrough(link, async () => (await this.#running.promise).control),
       schemaChanged: (database) => link.tell({ kind: 'schema', database }),
     }
   }
@@ -186,8 +186,20 @@ async function obey(proxy: ServingProxy, order: Order): Promise<void> {
       return control[order.verb](order.pools)
     case 'kill':
       return control.kill(order.database)
+    case 'wait_close':
+      return control.waitClose(order.database)
+    case 'maintenance':
+      return control.maintenance(order.isOn, order.database)
+    case 'disable':
+    case 'enable':
+      return control[order.verb](order.database)
+    case 'suspend':
+      return control.suspend()
+    case 'reset':
+      return control.reset(order.what)
     case 'kill_client':
       return control.killClient(order.id)
+    case 'healthcheck':
     case 'ban':
     case 'unban': {
       const { place } = order
@@ -208,13 +220,28 @@ async function obey(proxy: ServingProxy, order: Order): Promise<void> {
 }
 
 /** The console's commands, carried out by the primary in every worker. */
-function controlThrough(link: Link<ToPrimary, ToWorker>): ProxyControl {
+function controlThrough(
+  link: Link<ToPrimary, ToWorker>,
+  own: () => Promise<ProxyControl>,
+): ProxyControl {
   const ask = (order: ConsoleOrder) => link.ask<void>({ kind: 'order', order })
   return {
     pause: (pools) => ask({ verb: 'pause', pools }),
     resume: (pools) => ask({ verb: 'resume', pools }),
     reconnect: (pools) => ask({ verb: 'reconnect', pools }),
     reload: () => ask({ verb: 'reload' }),
+    forceReload: () => ask({ verb: 'force_reload' }),
+    set: (name, value) => ask({ verb: 'set', name, value }),
+    suspend: () => ask({ verb: 'suspend' }),
+    maintenance: (isOn, database) => ask({ verb: 'maintenance', isOn, database }),
+    waitClose: (database) => ask({ verb: 'wait_close', database }),
+    disable: (database) => ask({ verb: 'disable', database }),
+    enable: (database) => ask({ verb: 'enable', database }),
+    healthcheck: (poolId) => ask({ verb: 'healthcheck', poolId }),
+    reset: (what) => ask({ verb: 'reset', what }),
+    // What one process can say for all.
+    probe: async (url) => (await own()).probe(url),
+    peers: async () => (await own()).peers(),
     shutdown: () => void ask({ verb: 'shutdown' }).catch(() => undefined),
     kill: (database) => ask({ verb: 'kill', database }),
     killClient: (id) => ask({ verb: 'kill_client', id }),

@@ -147,7 +147,9 @@ export class ExtendedQuery {
   /** What waits for a server, or may be refused by a fence, can be run again. */
   #keep(items: BatchItem[], end: 'sync' | 'flush'): void {
     const { held, sendAgain, script, running } = this.#core
-    if (script || !running || !(held.isWaiting || sendAgain.isOn)) return
+    if (!running || !(held.isWaiting || sendAgain.isOn)) return
+    // A batch of several statements has said so itself.
+    if (script) return script.repeatBy(this.#again(items, end))
     sendAgain.keep(this.#again(items, end))
   }
 
@@ -166,9 +168,8 @@ export class ExtendedQuery {
 
   /** After a refusal the server, when one is bound, must still come to its Sync. */
   #refuse(error: EngineError, end: 'sync' | 'flush'): void {
-    const core = this.#core
     const bound = this.#bound
-    if (!bound) return core.fail(error)
+    if (!bound) return this.#core.fail(error)
     this.#send(bound, [{ kind: 'error', error }], end)
   }
 

@@ -190,17 +190,16 @@ export class ShardedRequests {
 
   #endAll(helds: HeldServer[], verb: 'COMMIT' | 'ROLLBACK', chain: boolean): void {
     const core = this.#core
-    const frame = queryFrame(verb)
     this.#fanOut(
       helds,
-      () => frame,
+      () => queryFrame(verb),
       'same',
       (outcome) => {
         const committed = outcome.tag?.startsWith('COMMIT') === true && !outcome.error
         const settings = committed ? core.transaction.settings : core.transaction.base
-        for (const held of helds) {
-          held.server.settings = settings
-          if (!committed) held.server.traffic.rollbacks++
+        for (const { server } of helds) {
+          server.settings = settings
+          if (!committed) server.traffic.rollbacks++
         }
         this.#ended(committed, chain && !outcome.error)
         core.figures.transactions++
@@ -403,6 +402,5 @@ const hasCopyHeader = (statement: PlannedStatement): boolean =>
   ) === true
 
 /** Runs on the server that the client has, because its object lives there. */
-function isSessionBound(statement: PlannedStatement): boolean {
-  return ['fetch', 'close', 'prepare', 'execute', 'deallocate'].includes(statement.kind)
-}
+const isSessionBound = ({ kind }: PlannedStatement): boolean =>
+  ['fetch', 'close', 'prepare', 'execute', 'deallocate'].includes(kind)

@@ -38,6 +38,11 @@ export class ClientStatements implements ServerNames {
     return this.#named.size
   }
 
+  /** Of their texts. */
+  get bytes(): number {
+    return [...this.#named.values()].reduce((sum, { shared }) => sum + shared.text.length, 0)
+  }
+
   get(name: string): ClientStatement | undefined {
     return name === '' ? this.#unnamed : this.#named.get(name)
   }

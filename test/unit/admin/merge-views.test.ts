@@ -18,6 +18,7 @@ const database = (rest: Partial<DatabaseView> = {}): DatabaseView => ({
   serverLifetimeMs: 1000,
   currentConnections: 2,
   isPaused: false,
+  isDisabled: false,
   ...rest,
 })
 
