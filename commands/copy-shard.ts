@@ -90,7 +90,7 @@ export default class CopyShard extends BaseCommand {
     'max-rate': Flags.string({ description: 'most bytes a second: 500kB, 20MB' }),
     'batch-size': Flags.string({
       exclusive: ['single-transaction', 'dry-run'],
-      description: 'bytes of the input between two commits (64MB)',
+      description: 'bytes of the input between two commits (256MB; 64MB with --reject-file)',
     }),
     resume: Flags.boolean({
       exclusive: ['single-transaction', 'dry-run'],

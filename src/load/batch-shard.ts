@@ -29,10 +29,13 @@ export interface Framing {
 export const LOAD_SETTINGS =
   "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set lock_timeout = '5min'"
 
+/** A shard's lines that are remembered: more than lie on the way to its server. */
+const LINE_BYTES = 8 << 20
+
 export class BatchShard {
   /** Absent: rows are not kept, only their lines. */
   readonly store: RowStore | undefined
-  #lines = new LineMap()
+  #lines = new LineMap(LINE_BYTES)
   readonly #clients: ShardClients
   readonly #url: string
   readonly #client: pg.Client
@@ -65,7 +68,7 @@ export class BatchShard {
   /** Begins the transaction of a batch; `lockSql` makes a second load of the same job wait. */
   async begin(lockSql: string): Promise<void> {
     this.store?.clear()
-    this.#lines = new LineMap()
+    this.#lines = new LineMap(LINE_BYTES)
     this.#isBusy = true
     await adminQuery(this.#client, `begin; ${lockSql}; savepoint pgshard_batch`)
   }

@@ -59,7 +59,7 @@ export async function copyShard(
     {
       ...request,
       isResume: flags.resume,
-      batchBytes: readSize(flags['batch-size'], '--batch-size') ?? BATCH_BYTES,
+      ...batchesOf(flags, shards),
       ...(rejectPath === undefined ? {} : { rejectPath }),
     },
     watch,
@@ -90,7 +90,7 @@ function dumpOf(
   return {
     ...request,
     isResume: false,
-    batchBytes: readSize(flags['batch-size'], '--batch-size') ?? BATCH_BYTES,
+    ...batchesOf(flags, shards),
     ...(rejectPath === undefined ? {} : { rejectPath }),
   }
 }
@@ -102,7 +102,17 @@ function tableOf(flags: CopyShardFlags): string {
 }
 
 /** So much of the input is loaded between two commits. */
-const BATCH_BYTES = 64e6
+/** Each commit makes all shards wait for the slowest. */
+const BATCH_BYTES = 256e6
+/** Rows of a batch that may be run again are kept in memory. */
+const KEPT_BATCH_BYTES = 64e6
+
+const batchesOf = (flags: CopyShardFlags, shards: ShardChoice) => ({
+  batchBytes:
+    readSize(flags['batch-size'], '--batch-size') ??
+    (flags['reject-file'] === undefined ? BATCH_BYTES : KEPT_BATCH_BYTES),
+  usesEveryShard: shards.sharding === undefined,
+})
 
 function requestOf(
   files: readonly string[],

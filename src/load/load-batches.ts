@@ -27,6 +27,8 @@ export interface BatchRequest extends LoadRequest {
   /** Where rows at fault go; absent: the first one ends the load. */
   readonly rejectPath?: string
   readonly batchBytes: number
+  /** Known before the table is: its rows may go to any of the shards. */
+  readonly usesEveryShard: boolean
 }
 
 export interface BatchWatch extends LoadWatch {
@@ -38,8 +40,10 @@ export interface BatchWatch extends LoadWatch {
 export async function loadBatches(request: BatchRequest, watch: BatchWatch): Promise<LoadReport> {
   const startedMs = watch.clock.monotonicMs()
   const clients = new ShardClients()
+  if (request.usesEveryShard) clients.expect(request.urls)
   try {
     const setting = await findSetting(request, clients)
+    clients.expect(setting.urls)
     const load = new BatchLoad(request, watch, setting, clients)
     await load.run()
     return {

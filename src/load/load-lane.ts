@@ -101,6 +101,7 @@ function openRouter(
       for (const map of lines) map.take(line, line)
     },
     onRow: (shard, _, line, count) => lines[shard]?.take(line, count),
+    plainAfter: 1,
     onPlainRows: (shard, notes) => lines[shard]?.takeNotes(notes),
     onBatch: (shard, bytes) => writers?.write(shard, bytes),
   })

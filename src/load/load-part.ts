@@ -120,6 +120,7 @@ export class PartLoad {
         ? { onPlainRows: (shard, notes) => (shards[shard] as BatchShard).takeNotes(notes) }
         : {}),
       lendsBatches: rejects === undefined,
+      plainAfter: 1,
       onBatch: (shard, bytes) => {
         const to = shards[shard] as BatchShard
         to.store?.keep(bytes)

@@ -1,7 +1,7 @@
 /** One statement over pg, rows as PostgreSQL's text. Type parsers of pg are never used: they lose precision. */
 import type pg from 'pg'
 import { type Clock, systemClock } from '../base/clock.js'
-import { clientWhere, destroySocket } from './connect.js'
+import { clientWhere, destroySocket, endSocket } from './connect.js'
 import { serverFailure } from './server-error.js'
 
 export type TextRow = Record<string, string | null>
@@ -47,6 +47,13 @@ export async function inTransaction<T>(client: pg.Client, work: () => Promise<T>
     await client.query('rollback').catch(() => undefined)
     throw error
   }
+}
+
+/** Says goodbye on a connection on which nothing is under way, without waiting for the server to go. */
+export async function leavePg(client: pg.Client): Promise<void> {
+  const end = client.end()
+  endSocket(client)
+  await end.catch(() => undefined)
 }
 
 const closeWithinMs = 2000

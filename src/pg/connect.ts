@@ -86,6 +86,12 @@ export function destroySocket(client: pg.Client): void {
   inner.connection.stream.destroy()
 }
 
+/** Closes it as soon as all that was written is on its way. */
+export function endSocket(client: pg.Client): void {
+  const inner = client as unknown as { connection: { stream: { destroySoon(): void } } }
+  inner.connection.stream.destroySoon()
+}
+
 const whereOf = new WeakMap<pg.Client, string>()
 
 /** "host:port/database" of a client made here, for messages. */

@@ -14,6 +14,8 @@ interface Input {
   readonly keyIndex: number
   readonly buckets: number
   readonly shards: number
+  /** Nearly all rows on one shard. */
+  readonly isSkewed: boolean
   readonly isBare: boolean
   readonly lends: boolean
   readonly data: Buffer
@@ -25,7 +27,21 @@ interface Input {
 const plainKeys = ['0', '1', '-1', '7', '42', '-32767', '12345678', '2147483647', '-2147483647']
 const longKeys = ['123456789012345678', '-999999999999999999', '32767', '007', '-0', '00000000001']
 const oddKeys = [
-  ...['', 'x', '-', '+5', ' 7', '7 ', '0x1F', '1_000', '9223372036854775807', '--1', '1-', '5x'],
+  ...[
+    '',
+    'x',
+    '-',
+    '+5',
+    ' 7',
+    '7 ',
+    '0x1F',
+    '1_000',
+    '9223372036854775807',
+    '--1',
+    '1-',
+    '5x',
+    '18446744073709551617',
+  ],
   ...['-9223372036854775808', '9223372036854775808', '2147483648', '32768', '-32768', '\\N', '"5"'],
 ]
 const plainTexts = ['', 'abc', 'é', ' ', '0', 'x'.repeat(15), 'y'.repeat(16), 'z'.repeat(131)]
@@ -42,6 +58,18 @@ const oddTexts = [
   'w'.repeat(140_000),
 ]
 
+function makeOptions(next: () => number, format: string, delimiter: string) {
+  if (format === 'binary') return { format }
+  const marks = ['', 'NULL', '7', '-'].filter((mark) => !mark.includes(delimiter))
+  return {
+    format,
+    delimiter,
+    ...(next() < 0.2 ? { null: marks[Math.floor(next() * marks.length)] as string } : {}),
+    ...(next() < 0.2 ? { header: 'true' } : {}),
+    ...(next() < 0.2 && format === 'csv' ? { quote: next() < 0.5 ? "'" : '~' } : {}),
+  }
+}
+
 function makeInput(seed: number): Input {
   const next = makeRandom(seed)
   const below = (limit: number) => Math.floor(next() * limit)
@@ -49,19 +77,14 @@ function makeInput(seed: number): Input {
   const format = pick(['csv', 'csv', 'text', 'binary'])
   const keyType = pick(['bigint', 'bigint', 'integer', 'smallint'] as const)
   const keyIndex = below(3)
-  const oddness = pick([0, 0.002, 0.02, 0.3])
+  const isLong = next() < 0.1
+  const oddness = isLong ? 0 : pick([0, 0.002, 0.02, 0.3])
   const delimiter = pick(format === 'csv' ? [',', ',', ';', '|', '-', '3'] : ['\t', '\t', '|'])
-  const written: Record<string, string> = { format }
-  if (format !== 'binary') {
-    written['delimiter'] = delimiter
-    if (next() < 0.2)
-      written['null'] = pick(['', 'NULL', '7', '-'].filter((mark) => !mark.includes(delimiter)))
-    if (next() < 0.2) written['header'] = 'true'
-    if (next() < 0.2 && format === 'csv') written['quote'] = pick(["'", '~'])
-  }
+  const written = makeOptions(next, format, delimiter)
   const range = { smallint: 0, integer: 3, bigint: plainKeys.length }[keyType]
   const key = () => {
     if (next() < oddness) return pick(oddKeys)
+    if (next() < 0.5) return String(below(32_000))
     return pick(
       range === 0
         ? plainKeys.slice(0, 5)
@@ -69,7 +92,7 @@ function makeInput(seed: number): Input {
     )
   }
   const text = () => (next() < oddness / 4 ? pick(oddTexts) : pick(plainTexts).repeat(1 + below(3)))
-  const rows = Array.from({ length: below(400) }, () => {
+  const rows = Array.from({ length: isLong ? 5000 : below(400) }, () => {
     const fields = [text(), text(), text()]
     fields[keyIndex] = key()
     return format === 'binary' ? binaryRow(fields, keyIndex, keyType) : line(fields, delimiter)
@@ -90,6 +113,7 @@ function makeInput(seed: number): Input {
     keyIndex,
     buckets: pick([3, 4, 7, 16, 1000]),
     shards: 1 + below(3),
+    isSkewed: next() < 0.3,
     isBare: next() < 0.5,
     lends: next() < 0.5,
     data: next() < 0.1 ? data.subarray(0, data.length - 1 - below(20)) : data,
@@ -145,7 +169,9 @@ function route(input: Input, plainAfter: number) {
         kind: 'hash',
         hasher: 'postgres',
         buckets: input.buckets,
-        bucketMap: Array.from({ length: input.buckets }, (_, bucket) => (bucket * 7) % shards),
+        bucketMap: Array.from({ length: input.buckets }, (_, bucket) =>
+          input.isSkewed ? (bucket % 97 === 0 ? 0 : shards - 1) : (bucket * 7) % shards,
+        ),
       },
     }),
     isBare: input.isBare,
