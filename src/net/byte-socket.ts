@@ -5,12 +5,18 @@
 import type { Socket } from 'node:net'
 import { systemClock, type Timer } from '../base/clock.js'
 import { DirectWriter } from './direct-write.js'
-import { isShared, noteHeld, type ReadBuffer } from './read-buffer.js'
+import { isShared, noteHeld, type ReadBuffer, sharedChunk } from './read-buffer.js'
 import type { TlsFacts } from './tls-facts.js'
+
+export interface ChunkReceiver {
+  receive(chunk: Buffer): void
+}
 
 export interface ByteSocket {
   /** Each read. The chunk is borrowed: its memory is reused after the call returns. Reading starts when this is first set. */
   onChunk: (chunk: Buffer) => void
+  /** Hears the same in the place of `onChunk`, from when it is set. */
+  receiver?: ChunkReceiver | undefined
   /** After a `write` that returned false: the queue is empty again. */
   onDrain: () => void
   /** Once, when the socket is gone, whoever ended it; with the error when there was one. */
@@ -65,6 +71,7 @@ export class NodeByteSocket implements ByteSocket {
   readonly #reader: ReadBuffer | undefined
   #socket: Socket | undefined
   #onChunk: ((chunk: Buffer) => void) | undefined
+  receiver: ChunkReceiver | undefined
   #paused = false
   #ended = false
   #closed = false
@@ -93,8 +100,10 @@ export class NodeByteSocket implements ByteSocket {
     const reader = this.#reader as ReadBuffer
     const take = (chunk: Buffer) => this.#take(chunk)
     let read: Uint8Array | undefined
+    let isAsItWas = false
     return {
       buffer: () => {
+        if (isAsItWas) return undefined
         const memory = reader.next()
         // asked behind a read Node goes on with what it has when it is given nothing, which is cheaper
         const isSame = memory === read
@@ -102,8 +111,13 @@ export class NodeByteSocket implements ByteSocket {
         return isSame ? undefined : memory
       },
       callback: (size, memory) => {
-        reader.lend(size, memory as Buffer, take)
-        read = memory
+        const chunk = sharedChunk(memory, size)
+        isAsItWas = chunk !== undefined
+        if (chunk) this.#take(chunk)
+        else {
+          reader.lend(size, memory as Buffer, take)
+          read = memory
+        }
         return true
       },
     }
@@ -258,9 +272,9 @@ export class NodeByteSocket implements ByteSocket {
 
   #take(chunk: Buffer): void {
     if (this.#ended) return
-    if (!this.#paused && this.#onChunk) {
-      this.#onChunk(chunk)
-      return
+    if (!this.#paused) {
+      if (this.receiver) return this.receiver.receive(chunk)
+      if (this.#onChunk) return this.#onChunk(chunk)
     }
     this.#kept = this.#kept ? Buffer.concat([this.#kept, chunk]) : Buffer.from(chunk)
     this.#socket?.pause()

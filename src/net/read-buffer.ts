@@ -32,6 +32,10 @@ const viewOf = (memory: Buffer, size: number): Buffer => {
   return view
 }
 
+/** The chunk of a small read into the shared memory, which leaves its reader as it was; undefined for any other read. */
+export const sharedChunk = (memory: Uint8Array, size: number): Buffer | undefined =>
+  memory === shared && size < SMALL_READ_BYTES ? viewOf(shared, size) : undefined
+
 /** True for bytes that the next read of any client overwrites: a write that may wait needs a copy. */
 export const isShared = (chunk: Buffer): boolean => chunk.buffer === shared.buffer
 

@@ -58,6 +58,16 @@ export class ClientOutput {
     this.#ownUsed = 0
   }
 
+  /** Takes borrowed bytes and writes all that was taken; says the same as `flush`. */
+  pass(buffer: Buffer, start: number, end: number): boolean {
+    if (this.#ownUsed > 0 || this.#range) {
+      this.forward(buffer, start, end)
+      return this.flush()
+    }
+    this.bytesSent += end - start
+    return this.#socket.write(buffer, start, end)
+  }
+
   /** Writes all that was taken. False: the client reads slowly, wait for the socket's drain. */
   flush(): boolean {
     if (this.#ownUsed === 0) {

@@ -4,15 +4,12 @@
  */
 import { type EngineError, engineError, toEngineError } from '../errors/engine-error.js'
 import type { ByteSocket } from '../net/byte-socket.js'
-import type { Plan, PlannedStatement } from '../plan/plan.js'
 import { FrameReader, tagName } from '../wire/frame-reader.js'
 import { frontend } from '../wire/tags.js'
 import { errorFrame } from './answers.js'
 import { newFigures } from './client-figures.js'
 import { ClientOutput } from './client-output.js'
-import type { CopyIn } from './copy/copy-in.js'
-import { CopyToServer } from './copy/copy-to-server.js'
-import { CopyToShards } from './copy/copy-to-shards.js'
+import { ClientCopy } from './copy/client-copy.js'
 import type {
   ClientFigures,
   ClientHandle,
@@ -56,7 +53,7 @@ export class Session implements ClientHandle {
   #lastRequestMs: number
   #isDraining = false
   #isGone = false
-  #copy: CopyIn | undefined
+  readonly #copy: ClientCopy
   readonly #watch: RequestWatch | undefined
   readonly #timers: RequestTimers
   #endsBecause: EngineError | undefined
@@ -100,9 +97,10 @@ export class Session implements ClientHandle {
         },
         mustEnd: (error, now) => this.end(now, error),
         runAgain: (query) => this.#runQuery(query),
-        shardedCopy: (statement, plan, text) => this.#shardedCopy(statement, plan, text),
+        shardedCopy: (statement, plan, text) => this.#copy.toShards({ statement, plan, text }),
       },
     })
+    this.#copy = new ClientCopy(this.#core, socket, this.#queue)
     this.#sharded = new ShardedRequests(this.#core)
     this.#extended = new ExtendedQuery(this.#core, this.#sharded)
     this.#reader = new FrameReader((tag, buffer, start, end) =>
@@ -181,7 +179,7 @@ export class Session implements ClientHandle {
   #isAlike(chunk: Buffer): boolean {
     if (chunk[0] !== frontend.parse && chunk[0] !== frontend.bind) return false
     if (this.#reader.pendingBytes > 0 || this.#queue.size > 0 || this.#mustQueue) return false
-    if (this.#isGone || this.#watch || this.#copy || this.#extended.isOpen) return false
+    if (this.#isGone || this.#watch || this.#copy.isThere || this.#extended.isOpen) return false
     if (this.#core.running) return false
     return this.#core.pipelined.runAlikeBatch(chunk, () => this.#startRequest())
   }
@@ -202,9 +200,7 @@ export class Session implements ClientHandle {
 
   #frame(tag: number, buffer: Buffer, start: number, end: number): void {
     if (this.#isGone) return
-    if (this.#copy && !this.#copy.isOver && this.#queue.size === 0) {
-      return this.#copy.frame(tag, buffer, start, end)
-    }
+    if (this.#copy.takes(tag, buffer, start, end)) return
     if (this.#mustQueue || this.#queue.size > 0) return this.#queue.push(buffer, start, end)
     this.#handle(tag, buffer, start, end)
   }
@@ -314,7 +310,7 @@ export class Session implements ClientHandle {
   }
 
   get #mayBeCalm(): boolean {
-    if (!this.#timers.areOff || this.#watch || this.#isGone || this.#copy) return false
+    if (!this.#timers.areOff || this.#watch || this.#isGone || this.#copy.isThere) return false
     if (this.#reader.pendingBytes > 0 || this.#queue.size > 0) return false
     return this.#behind === undefined && !this.#extended.isOpen
   }
@@ -324,7 +320,7 @@ export class Session implements ClientHandle {
     this.#isCalm = false
     this.#timers.requestEnded()
     this.#extended.reset()
-    this.#copy = undefined
+    this.#copy.forget()
     this.figures.bytesSent = this.#core.output.bytesSent
     if (this.#isGone) return
     if (this.isQuiet && (this.#endsBecause || this.#environment.isDraining)) {
@@ -355,7 +351,7 @@ export class Session implements ClientHandle {
     const { running } = this.#core
     const protocol = running?.protocol ?? 'simple'
     const isExtended = protocol === 'extended'
-    this.#copy = new CopyToServer(held, this.#socket, protocol, () => {
+    this.#copy.toServer(held, protocol, () => {
       // what follows the data belongs to the same request, which its Sync ends
       if (isExtended) this.#isBusy = false
     })
@@ -363,32 +359,13 @@ export class Session implements ClientHandle {
       running.awaitsSync = true
       this.#extended.stayOn(held)
     }
-    this.#feedCopy()
+    this.#copy.feed()
     this.#drainQueue()
-  }
-
-  #shardedCopy(statement: PlannedStatement, plan: Plan, text: string): void {
-    CopyToShards.start(this.#core, this.#socket, { statement, plan, text }).then(
-      (copy) => {
-        if (this.#isGone) return copy.stop()
-        this.#copy = copy
-        this.#feedCopy()
-      },
-      (error) => this.#core.fail(toEngineError(error)),
-    )
-  }
-
-  /** COPY data that came before the server asked for it. */
-  #feedCopy(): void {
-    while (this.#copy && !this.#copy.isOver && this.#queue.size > 0) {
-      const frame = this.#queue.shift()
-      this.#copy.frame(frame[0] as number, frame, 0, frame.length)
-    }
   }
 
   /** The server has failed the COPY, or the request is over. */
   #copyEnded(): void {
-    if (this.#copy?.failed() === false) this.#copy = undefined
+    this.#copy.ended()
     this.#extended.awaitsCopy = false
     if (this.#behind && this.#skipsToSync) this.#runBehind()
     else this.#drainQueue()
@@ -408,8 +385,7 @@ export class Session implements ClientHandle {
     this.#isGone = true
     this.#isCalm = false
     this.#timers.stop()
-    this.#copy?.stop()
-    this.#copy = undefined
+    this.#copy.stop()
     this.#queue.clear()
     this.#core.pipelined.leave()
     this.figures.bytesSent = this.#core.output.bytesSent

@@ -34,6 +34,7 @@ export class AnswerTimes {
     if (!first) return
     if (first.figures && first.isCold && first.figures.hotRuns > 0) this.#noteWakeUp(first.figures)
     else for (const slot of answered) this.#note(slot, this.#elapsedMs / answered.length)
+    for (const slot of answered) slot.free()
     answered.length = 0
   }
 

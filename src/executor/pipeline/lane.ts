@@ -27,6 +27,7 @@ const LEASE_MS = 250
 const SHARED_LEASE_MS = 5
 
 const parseCompleteFrame = Buffer.from([backend.parseComplete, 0, 0, 0, 4])
+const READY_BYTES = 6
 const CANCELLED = '57014'
 /** A shared statement answers so where the client's own would not: it names it, or has outlived a change. */
 const ofSharing = new Set(['08P01', '0A000'])
@@ -76,10 +77,9 @@ export class Lane implements ServerReceiver, Carrier {
   /** What the server must hear before the first request. */
   begin(prelude: Prelude): void {
     const { bytes } = prelude
-    const slot = new Slot(undefined, { bytes, length: bytes.length }, 0, true)
+    const slot = Slot.of(undefined, { bytes, length: bytes.length }, 0, true)
     slot.prelude = prelude
-    for (let i = 1; i < prelude.syncs; i++)
-      this.#queue.push(new Slot(undefined, slot.unit, 0, true))
+    for (let i = 1; i < prelude.syncs; i++) this.#queue.push(Slot.of(undefined, slot.unit, 0, true))
     this.#queue.push(slot)
     this.#server.write(bytes, prelude.syncs)
   }
@@ -97,7 +97,7 @@ export class Lane implements ServerReceiver, Carrier {
     const unit = client.unitFor(this.#server)
     const isFirst = this.#queue.size === 0
     const costMs = this.#owner.wakeUp.costOf(client.figures)
-    const slot = new Slot(client, unit, costMs, this.#isFresh && isFirst)
+    const slot = Slot.of(client, unit, costMs, this.#isFresh && isFirst)
     this.#isFresh = false
     this.#queue.push(slot)
     if (isFirst) {
@@ -161,6 +161,26 @@ export class Lane implements ServerReceiver, Carrier {
 
   rows(buffer: Buffer, start: number, end: number): void {
     this.#pass(buffer, start, end)
+  }
+
+  /** A whole answer with nothing in it to look at goes on in one piece. */
+  answer(buffer: Buffer, start: number, end: number): void {
+    const slot = this.#queue.head
+    const client = slot?.client
+    const isUsual = slot && client && !slot.hasAnswered && !slot.isStray && !slot.failed
+    if (!isUsual || this.#isCautious || slot.prelude) {
+      this.#pass(buffer, start, end - READY_BYTES)
+      return this.#ready(buffer, end - READY_BYTES, end)
+    }
+    slot.replyBytes += end - start - READY_BYTES
+    slot.hasAnswered = true
+    this.#server.ready(buffer[end - 1] as number)
+    this.#queue.shift()
+    this.#headSinceMs = this.#times.answered(slot, this.#headSinceMs)
+    this.#server.traffic.reads++
+    this.#insertParse(slot, client)
+    client.ready()
+    this.#endOfAnswer(client, client.output.pass(buffer, start, end))
   }
 
   frame(tag: number, buffer: Buffer, start: number, end: number): void {
@@ -227,12 +247,15 @@ export class Lane implements ServerReceiver, Carrier {
 
   #hand(slot: Slot, client: PipelinedClient, buffer: Buffer, start: number, end: number): void {
     slot.hasAnswered = true
-    if (slot.mustInsertParse) {
-      slot.mustInsertParse = false
-      client.parsed()
-      client.output.append(parseCompleteFrame)
-    }
+    this.#insertParse(slot, client)
     client.output.forward(buffer, start, end)
+  }
+
+  #insertParse(slot: Slot, client: PipelinedClient): void {
+    if (!slot.mustInsertParse) return
+    slot.mustInsertParse = false
+    client.parsed()
+    client.output.append(parseCompleteFrame)
   }
 
   #handKept(slot: Slot, client: PipelinedClient): void {
@@ -293,11 +316,20 @@ export class Lane implements ServerReceiver, Carrier {
       client.ready()
       this.#hand(slot, client, buffer, start, end)
       if (!slot.failed) server.traffic.reads++
-      if (!client.output.flush()) this.#hold(client)
-      client.finished(this.#headSinceMs)
+      return this.#endOfAnswer(client, client.output.flush())
     }
-    // nothing that was pipelined leaves a transaction open
-    if (server.status !== TX_IDLE) this.#abandon('a transaction was left open')
+    this.#assertIdle()
+  }
+
+  #endOfAnswer(client: PipelinedClient, isTaken: boolean): void {
+    if (!isTaken) this.#hold(client)
+    client.finished(this.#headSinceMs)
+    this.#assertIdle()
+  }
+
+  /** Nothing that was pipelined leaves a transaction open. */
+  #assertIdle(): void {
+    if (this.#server.status !== TX_IDLE) this.#abandon('a transaction was left open')
   }
 
   #prepared(slot: Slot, prelude: Prelude): void {

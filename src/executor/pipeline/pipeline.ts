@@ -28,6 +28,8 @@ export class Pipeline implements LaneOwner {
   #watching: Timer | undefined
   readonly #line = new WaitingLine()
   #isAsking = false
+  /** As they stood when the last request came. */
+  #inForce: PipelineLimits
 
   constructor(
     pool: ResourcePool<ServerConnection>,
@@ -36,10 +38,11 @@ export class Pipeline implements LaneOwner {
     this.#pool = pool
     this.clock = options.clock
     this.#limits = options.limits
+    this.#inForce = options.limits()
   }
 
   get limits(): PipelineLimits {
-    return this.#limits()
+    return this.#inForce
   }
 
   /** Others than those of our line. */
@@ -54,6 +57,7 @@ export class Pipeline implements LaneOwner {
 
   /** Carries the request from now on. */
   run(client: PipelinedClient, nowMs: number): Carrier {
+    this.#inForce = this.#limits()
     const lane = this.#line.size > 0 ? undefined : this.#choose(client, nowMs)
     if (lane) {
       lane.push(client, nowMs)

@@ -24,6 +24,8 @@ export interface Unit {
 export interface PipelinedOutput extends RelayOutput {
   /** Bytes that the client has not taken yet. */
   readonly queuedBytes: number
+  /** Takes borrowed bytes and writes all that was taken; says the same as `flush`. */
+  pass(buffer: Buffer, start: number, end: number): boolean
 }
 
 /** What has a request now: a lane, or the line of those that wait for one. */

@@ -15,6 +15,8 @@ export class Pipelines {
   readonly #pools: ShardPools
   readonly #options: PipelinesOptions
   readonly #known = new WeakMap<ServerPool, Pipeline>()
+  /** The one that was asked for last. */
+  #last: { readonly pool: ServerPool; readonly pipeline: Pipeline } | undefined
 
   constructor(pools: ShardPools, options: PipelinesOptions) {
     this.#pools = pools
@@ -29,11 +31,13 @@ export class Pipelines {
   of(shard: number, role: 'primary' | 'any'): Pipeline | undefined {
     const pool = this.#pools.hostNow?.(shard, role)
     if (!pool) return undefined
+    if (this.#last?.pool === pool) return this.#last.pipeline
     let pipeline = this.#known.get(pool)
     if (!pipeline) {
       pipeline = new Pipeline(pool.pool, this.#options)
       this.#known.set(pool, pipeline)
     }
+    this.#last = { pool, pipeline }
     return pipeline
   }
 }

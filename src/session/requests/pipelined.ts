@@ -3,21 +3,28 @@
  * they put on the server, and what becomes of one that must run on a server of its own after all.
  */
 import type { Clock } from '../../base/clock.js'
-import { copyBytes } from '../../base/copy-bytes.js'
 import { type EngineError, engineError } from '../../errors/engine-error.js'
 import { mayEnter } from '../../executor/pipeline/class-figures.js'
 import type { Carrier, PipelinedClient, Unit } from '../../executor/pipeline/pipelined-client.js'
 import type { Pipelines } from '../../executor/pipeline/pipelines.js'
 import { replyBudget } from '../../executor/pipeline/reply-budget.js'
-import type { ClassFigures, PlannedStatement, QueryPlanner, TextMatcher } from '../../plan/plan.js'
+import type { ClassFigures, PlannedStatement, QueryPlanner } from '../../plan/plan.js'
 import type { ServerConnection } from '../../server/server-connection.js'
 import { readingOf, Settings } from '../../server/settings.js'
 import type { SharedStatement } from '../../server/shared-statement.js'
-import { frameLength } from '../../wire/frame-reader.js'
-import { frontend, MAX_BODY_BYTES } from '../../wire/tags.js'
 import type { ClientOutput } from '../client-output.js'
-import { AlikeBatch } from './alike-batch.js'
+import type { AlikeBatch } from './alike-batch.js'
+import {
+  type Decided,
+  isAnotherBatch,
+  isAnotherQuery,
+  type LastBatch,
+  type LastQuery,
+  lastBatchOf,
+  lastQueryOf,
+} from './alike-request.js'
 import { AloneTimes } from './alone-times.js'
+import { KeptQuery } from './kept-query.js'
 import { batchUnit, type PipelinedBatch, pipelinedBatchOf, type Step } from './pipelined-batch.js'
 import type { PipelinableRequest, PipelinedHost } from './pipelined-host.js'
 
@@ -25,34 +32,11 @@ import type { PipelinableRequest, PipelinedHost } from './pipelined-host.js'
 const UNFIT = ['role', 'session_authorization', 'standard_conforming_strings', 'client_encoding']
 const plainEncodings = new Set(['UTF8', 'SQL_ASCII', undefined])
 const nothing = Buffer.alloc(0)
-/** A Query of up to so many bytes is kept in memory that the client keeps too, which starts with so many. */
-const KEPT_BYTES = 4096
-const FIRST_BYTES = 256
 const noTypes: readonly number[] = []
 const noFigures: ClassFigures = {
   ...{ runs: 0, hotRuns: 0, meanMs: 0, typicalMs: 0, replyBytes: 0 },
   seen: undefined,
 }
-
-/** What holds for every text of a template, or for all parameters, while settings and schema stay. */
-interface Decided {
-  readonly figures: ClassFigures
-  readonly planned: PlannedStatement
-  readonly request: PipelinableRequest
-  readonly generation: number | undefined
-  readonly settings: Settings
-}
-
-interface LastQuery extends Decided {
-  readonly pattern: TextMatcher
-  readonly batch?: undefined
-}
-
-interface LastBatch extends Decided {
-  readonly batch: AlikeBatch
-}
-
-const QUERY = frontend.query
 
 export class PipelinedRequests implements PipelinedClient {
   readonly output: ClientOutput
@@ -66,8 +50,7 @@ export class PipelinedRequests implements PipelinedClient {
   /** The last one; it runs while `#isRunning`. */
   #request: PipelinableRequest | undefined
   #isRunning = false
-  /** The Query message, at [0, length), until its request has ended. */
-  readonly #query: { bytes: Buffer; length: number } = { bytes: nothing, length: 0 }
+  readonly #query = new KeptQuery()
   #batch: PipelinedBatch | undefined
   #hasFailed = false
   /** A parameter has changed, which the client is to be told. */
@@ -114,9 +97,10 @@ export class PipelinedRequests implements PipelinedClient {
   /** A Query of one statement. False: it needs a server of its own. `frame` is borrowed. */
   runQuery(statement: PlannedStatement, frame: Buffer, request: PipelinableRequest): boolean {
     if (!this.#mayRun(statement, noTypes)) return false
-    this.#keep(frame, 0, frame.length)
+    this.#query.keep(frame, 0, frame.length)
     this.#batch = undefined
-    this.#remember(statement, request)
+    const { settings } = this.#core.transaction
+    this.#last = lastQueryOf(statement, request, this.#planner, settings)
     return this.#run(request, this.#clock.monotonicMs())
   }
 
@@ -125,7 +109,7 @@ export class PipelinedRequests implements PipelinedClient {
     const last = this.#settled
     if (!last || !this.#holdsOn(last)) return false
     const { batch } = last
-    if (batch ? !this.#isAnother(batch, chunk) : !isAnotherQuery(last, chunk)) return false
+    if (!(batch ? this.#isAnother(batch, chunk) : isAnotherQuery(last, chunk))) return false
     const nowMs = this.#clock.monotonicMs()
     this.#core.beginShared(batch ? 'extended' : 'simple', nowMs, last.planned)
     this.#alike = batch
@@ -160,16 +144,8 @@ export class PipelinedRequests implements PipelinedClient {
     return true
   }
 
-  /** The whole of `buffer` is the batch with other parameters, of a statement that means the same still. */
   #isAnother(batch: AlikeBatch, buffer: Buffer): boolean {
-    if (!batch.matches(buffer, buffer.length)) return false
-    const { statement, hasParse } = batch
-    if (statement.shared.epoch !== this.#core.access.statements.epoch) return false
-    if (hasParse) {
-      statement.confirmed = false
-      statement.shared.uses++
-    }
-    return true
+    return isAnotherBatch(batch, buffer, this.#core.access.statements.epoch)
   }
 
   #runDecided(
@@ -181,7 +157,7 @@ export class PipelinedRequests implements PipelinedClient {
   ): void {
     if (this.#settled !== last) this.#settled = last
     this.#isShared = true
-    this.#keep(bytes, start, end)
+    this.#query.keep(bytes, start, end)
     if (this.figures !== last.figures) this.figures = last.figures
     if (!this.#run(last.request, nowMs)) this.#alone(last.request)
   }
@@ -193,36 +169,10 @@ export class PipelinedRequests implements PipelinedClient {
   }
 
   #alone(request: PipelinableRequest): void {
-    const query = this.#kept
+    const query = this.#batch ? nothing : this.#query.whole
     this.#forget()
     this.disturb()
     request.alone(query)
-  }
-
-  get #kept(): Buffer {
-    return this.#batch ? nothing : this.#query.bytes.subarray(0, this.#query.length)
-  }
-
-  #keep(buffer: Buffer, start: number, end: number): void {
-    const query = this.#query
-    const length = end - start
-    if (length > query.bytes.length)
-      query.bytes = Buffer.allocUnsafeSlow(
-        length > KEPT_BYTES ? length : Math.max(FIRST_BYTES, length),
-      )
-    query.length = copyBytes(buffer, start, end, query.bytes, 0)
-  }
-
-  /** All but the route has been decided for the template: with several shards the literals decide that. */
-  #remember(planned: PlannedStatement, { role, unread }: PipelinableRequest): void {
-    const { pattern, figures } = planned
-    const { access, transaction } = this.#core
-    const { generation } = access.planner
-    this.#last = undefined
-    if (!pattern || !figures || !unread || access.planner.shardCount > 1) return
-    const request = { shard: 0, role, alone: unread }
-    const { settings } = transaction
-    this.#last = { pattern, figures, planned, request, generation, settings }
   }
 
   #isSound(last: LastQuery | LastBatch): boolean {
@@ -271,24 +221,9 @@ export class PipelinedRequests implements PipelinedClient {
     if (shared.shape !== undefined && shared.epoch !== this.#core.access.statements.epoch)
       return false
     this.#batch = batch
-    this.#rememberBatch(batch, statement, request)
+    const { settings } = this.#core.transaction
+    this.#lastBatch = lastBatchOf(batch, statement, request, this.#planner, settings)
     return this.#run(request, this.#clock.monotonicMs())
-  }
-
-  #rememberBatch(
-    batch: PipelinedBatch,
-    planned: PlannedStatement,
-    request: PipelinableRequest,
-  ): void {
-    const { figures } = planned
-    const { access, transaction } = this.#core
-    const { again, role } = request
-    const { generation, shardCount } = access.planner
-    const alike = again && shardCount === 1 ? AlikeBatch.of(batch) : undefined
-    this.#lastBatch = undefined
-    if (!alike || !again || !figures) return
-    const decided = { figures, planned, generation, settings: transaction.settings }
-    this.#lastBatch = { ...decided, batch: alike, request: { shard: 0, role, alone: again } }
   }
 
   /** True when the request is the pipeline's to cancel. */
@@ -404,7 +339,7 @@ export class PipelinedRequests implements PipelinedClient {
     this.#isRunning = false
     this.#batch = undefined
     this.#alike = undefined
-    if (this.#query.length > KEPT_BYTES) this.#query.bytes = nothing
+    this.#query.drop()
   }
 
   #mayRun(statement: PlannedStatement, types: readonly number[]): boolean {
@@ -446,15 +381,4 @@ export class PipelinedRequests implements PipelinedClient {
       told.get('standard_conforming_strings') !== 'off' &&
       plainEncodings.has(told.get('client_encoding'))
   }
-}
-
-function isAnotherQuery({ pattern }: LastQuery, chunk: Buffer): boolean {
-  const last = chunk.length - 1
-  return (
-    chunk[0] === QUERY &&
-    last > 4 &&
-    chunk[last] === 0 &&
-    frameLength(chunk, 0, MAX_BODY_BYTES) === last &&
-    pattern.matches(chunk, 5, last)
-  )
 }

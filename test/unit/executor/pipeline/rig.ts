@@ -181,6 +181,10 @@ export class FakeClient implements PipelinedClient {
     forward: (buffer: Buffer, start: number, end: number) =>
       void client.#heard.push(Buffer.from(buffer.subarray(start, end))),
     append: (bytes: Buffer) => void client.#heard.push(bytes),
+    pass: (buffer: Buffer, start: number, end: number): boolean => {
+      this.output.forward(buffer, start, end)
+      return this.output.flush()
+    },
     flush: () => client.queuedBytes < 65_536,
   }))(this)
 
