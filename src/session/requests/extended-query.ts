@@ -147,10 +147,9 @@ export class ExtendedQuery {
   /** What waits for a server, or may be refused by a fence, can be run again. */
   #keep(items: BatchItem[], end: 'sync' | 'flush'): void {
     const { held, sendAgain, script, running } = this.#core
-    if (!running || !(held.isWaiting || sendAgain.isOn)) return
-    // A batch of several statements has said so itself.
-    if (script) return script.repeatBy(this.#again(items, end))
-    sendAgain.keep(this.#again(items, end))
+    const again = this.#again(items, end)
+    if (script) script.repeatBy(again)
+    else if (running && (held.isWaiting || sendAgain.isOn)) sendAgain.keep(again)
   }
 
   #roleOf(steps: readonly Step[]): 'primary' | 'any' {
@@ -159,11 +158,9 @@ export class ExtendedQuery {
   }
 
   /** Runs a batch from its beginning. */
-  #again(items: BatchItem[], end: 'sync' | 'flush'): () => void {
-    return () => {
-      this.#items = items
-      this.run(end)
-    }
+  readonly #again = (items: BatchItem[], end: 'sync' | 'flush') => () => {
+    this.#items = items
+    this.run(end)
   }
 
   /** After a refusal the server, when one is bound, must still come to its Sync. */

@@ -56,8 +56,12 @@ class Script implements RequestScript {
   start(): void {
     this.#next()
     const { again } = this.#options
+    if (again) this.repeatBy(again)
+  }
+
+  repeatBy(again: () => void): void {
     const core = this.#core
-    if (!again || this.#at !== 1 || !core.held.isWaiting) return
+    if (this.#at !== 1 || !core.held.isWaiting) return
     core.again = () => {
       core.script = undefined
       if (core.transaction.isOurs) core.transaction.end(false)

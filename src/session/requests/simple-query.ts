@@ -115,8 +115,10 @@ function repeatable(
   text: string,
   frame: Buffer,
 ): void {
-  if ((!core.held.isWaiting && !core.sendAgain.isOn) || core.script || !core.running) return
+  if ((!core.held.isWaiting && !core.sendAgain.isOn) || !core.running) return
   const owned = Buffer.from(frame)
+  // A Query of several statements has said so itself.
+  if (core.script) return core.script.repeatBy(() => runSimpleQuery(core, sharded, text, owned))
   core.sendAgain.keep(() => runSimpleQuery(core, sharded, text, owned))
 }
 
