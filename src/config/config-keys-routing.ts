@@ -11,16 +11,19 @@ export const parserLevels = [
   'session_control_and_locks',
 ] as const
 export const parserEngines = ['pg_query_protobuf', 'pg_query_raw'] as const
+export const alwaysRead = 'every statement is read, once a template'
 const oneParser = "there is one parser here, PostgreSQL's own"
 
 export const parserKeys = {
   query_parser: oneOf(
     parserLevels,
     'auto',
-    'When statements are parsed; auto: when a database is sharded or has replicas.',
-    { env: null },
+    'When statements are parsed; off is refused for a database of several shards.',
+    { env: null, unused: alwaysRead },
   ),
-  query_parser_enabled: boolean(false, 'Deprecated: query_parser = "on".'),
+  query_parser_enabled: boolean(false, 'Deprecated: query_parser = "on".', {
+    unused: alwaysRead,
+  }),
   query_parser_engine: oneOf(parserEngines, 'pg_query_protobuf', 'Which build of the parser.', {
     env: null,
     unused: oneParser,

@@ -1,7 +1,7 @@
 /** Keys of the smaller sections, and of the sharding tables. Descriptions only. */
 
 import { keyTypes } from '../datum/key-type.js'
-import { parserEngines, parserLevels } from './config-keys-routing.js'
+import { alwaysRead, parserEngines, parserLevels } from './config-keys-routing.js'
 import {
   boolean,
   bytes,
@@ -104,8 +104,16 @@ export const rewriteKeys = {
   enabled: boolean(false, 'PgDog stores it and reads it nowhere.', {
     unused: 'the three modes count by themselves',
   }),
-  shard_key: oneOf(rewriteModes, 'error', 'UPDATE of the sharding key.'),
-  split_inserts: oneOf(rewriteModes, 'error', 'INSERT of several rows.'),
+  shard_key: oneOf(
+    rewriteModes,
+    'rewrite',
+    'UPDATE of the sharding key: rows move to their new shard, or an error when one would.',
+  ),
+  split_inserts: oneOf(
+    rewriteModes,
+    'rewrite',
+    'INSERT of rows of several shards: it is cut by row, or an error.',
+  ),
   primary_key: oneOf(
     ['ignore', 'error', 'rewrite', 'rewrite_omni'],
     'ignore',
@@ -177,7 +185,7 @@ export const pluginKeys = {
 
 export const queryParserKeys = {
   database: string(undefined, 'Name of the database.', { required: true }),
-  level: oneOf(parserLevels, 'auto', 'Instead of general.query_parser.'),
+  level: oneOf(parserLevels, 'auto', 'Instead of general.query_parser.', { unused: alwaysRead }),
   engine: oneOf(parserEngines, undefined, 'Instead of general.query_parser_engine.', {
     unused: "there is one parser here, PostgreSQL's own",
   }),

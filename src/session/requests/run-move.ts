@@ -47,6 +47,8 @@ async function move(core: SessionCore, request: SeveralRequest, told: MoveProgra
   const { statement, types } = await describedOn(core, lead, request)
   const program = told.withClock ? told.withClock(await timeOf(core, lead)) : told
   const sorted = await lockRows(core, request, program, helds, types)
+  if (!core.access.rewrites.movesRows && sorted.some(({ leaving }) => leaving.length > 0))
+    throw engineError('WRITE_MOVES_OFF', { table: program.table })
   const taken = await removeRows(core, request, program, sorted, types)
   const updated = await updateRows(core, request, program, sorted, types)
   const { replies, targets } = await putRows(core, request, program, taken)

@@ -59,6 +59,8 @@ async function writeParts(
   const { parts } = program
   const shards = parts.map((part) => part.shard)
   checkShards(core, shards, true)
+  const isCut = shards.length > 1 && request.statement.kind === 'insert'
+  if (isCut && !core.access.rewrites.splitsInserts) throw engineError('WRITE_SPLIT_OFF')
   const helds = await core.held.acquireAll(shards, 'primary')
   const types = await typesFor(core, request, program, helds)
   const texts = helds.map((held, i) => ({
