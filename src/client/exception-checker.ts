@@ -84,13 +84,28 @@ export function standardChecker(options: CheckerOptions = {}): ExceptionChecker 
   }
 }
 
+/**
+ * A checker of the user's that can do no harm: one that throws has no opinion, and the standard one decides. Only `true`
+ * is a yes; a promise is none.
+ */
+const guarded =
+  (given: (error: unknown) => unknown, standard: ExceptionChecker): ExceptionChecker =>
+  (error) => {
+    try {
+      return given(error) === true
+    } catch {
+      return standard(error)
+    }
+  }
+
 /** A function, or the default export of a module; absent: the standard one. @throws CLIENT_EXCEPTION_CHECKER */
 export async function loadChecker(
   given: ExceptionChecker | string | undefined,
   options: CheckerOptions,
 ): Promise<ExceptionChecker> {
-  if (given === undefined) return standardChecker(options)
-  if (typeof given === 'function') return given
+  const standard = standardChecker(options)
+  if (given === undefined) return standard
+  if (typeof given === 'function') return guarded(given, standard)
   const made = await defaultOf(given).catch((cause: unknown) => {
     throw engineError(
       'CLIENT_EXCEPTION_CHECKER',
@@ -98,7 +113,7 @@ export async function loadChecker(
       { cause },
     )
   })
-  if (typeof made === 'function') return made as ExceptionChecker
+  if (typeof made === 'function') return guarded(made as (error: unknown) => unknown, standard)
   throw engineError('CLIENT_EXCEPTION_CHECKER', {
     name: given,
     reason: 'its default export is not a function',

@@ -14,7 +14,7 @@ export interface BalanceOptions extends CheckerOptions {
   readonly strategy?: StrategyName | BalanceStrategy | string
   /** With server_affinity: hosts as `host:port`, the preferred first; absent: as in the connection string. */
   readonly serverAffinityOrder?: readonly string[]
-  /** Which errors leave a host: a function or the path of an ES module; absent: SQLSTATE 08, a broken connection, and what follows. */
+  /** Which errors leave a host: a function or the path of an ES module, whose `true` is a yes; what throws leaves it to the standard one. Absent: SQLSTATE 08, a broken connection, and what follows. */
   readonly exceptionChecker?: ExceptionChecker | string
   /** Rounds over all hosts before a pick fails; 1 when absent. */
   readonly retriesAllDown?: number

@@ -23,6 +23,7 @@ export class HaFollowing {
   readonly #options: HaFollowingOptions
   #routes: HaRoutes = new Map()
   #timer: Timer | undefined
+  #isStarted = false
   #isStopped = false
   /** The state database cannot be read: said once. */
   #isBlind = false
@@ -35,11 +36,18 @@ export class HaFollowing {
   async asGroupsSay(config: LoadedConfig): Promise<LoadedConfig> {
     if (!follows(config)) return config
     await this.#look(config)
+    if (this.#isStarted) this.#arm()
     return withHaRoutes(config, this.#routes)
   }
 
   start(): void {
-    if (this.#isStopped) return
+    this.#isStarted = true
+    if (follows(this.#options.config())) this.#arm()
+  }
+
+  /** The next beat. Where no group is followed there is none, until a configuration with one is read. */
+  #arm(): void {
+    if (this.#isStopped || this.#timer !== undefined) return
     this.#timer = this.#options.clock.after(LOOK_MS, () => void this.#beat())
   }
 
@@ -56,7 +64,8 @@ export class HaFollowing {
       const changed = [...this.#routes].filter(([id, route]) => before.get(id) !== route)
       if (changed.length > 0 && !this.#isStopped) await this.#follow(changed, before)
     }
-    this.start()
+    this.#timer = undefined
+    if (follows(this.#options.config())) this.#arm()
   }
 
   /** What could not be put in force is tried again at the next beat. */
