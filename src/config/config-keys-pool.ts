@@ -122,8 +122,8 @@ export const poolKeys = {
   ),
   client_connection_recovery: oneOf(
     recovery,
-    'drop',
-    'What becomes of a client that got no server connection.',
+    'recover',
+    'What becomes of a client that got no server connection: it hears the error and stays, or is disconnected (drop).',
   ),
   query_timeout: duration(
     unlimited,

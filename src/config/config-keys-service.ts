@@ -61,6 +61,15 @@ export const securityKeys = {
 
 export const logKeys = {
   log_min_duration_parse: duration(undefined, 'Statements whose parsing takes longer are logged.'),
+  log_min_duration_statement: duration(
+    undefined,
+    'Statements that take so long are logged, without their literals.',
+    { own: true, takesEffect: 'new connections' },
+  ),
+  log_statement_sample_rate: fraction(1, 'Share of them that is logged.', {
+    own: true,
+    takesEffect: 'new connections',
+  }),
   log_query_sample_length: integer(1000, 'Characters of a statement in the log.'),
   query_log: path('File that gets every statement.'),
   query_log_stdout: boolean(false, 'Every statement goes to the log.'),
@@ -72,9 +81,11 @@ export const logKeys = {
   log_disconnections: boolean(true, 'A line for each client that leaves.'),
   log_dedup_window: duration(0, 'Equal lines within this time are counted, not repeated; 0: off.', {
     env: null,
+    takesEffect: 'restart',
   }),
   log_dedup_threshold: integer(0, 'Equal lines that are still written before counting begins.', {
     env: null,
+    takesEffect: 'restart',
   }),
 } as const
 

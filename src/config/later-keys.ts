@@ -1,14 +1,7 @@
 /** Keys that are read and checked but do nothing yet; whoever writes one is told. A line goes when its effect comes. */
 export const laterKeys: ReadonlySet<string> = new Set([
-  'general.client_connection_recovery',
-  'general.require_healthcheck_on_discovery',
-  'general.prepared_statements_ttl',
-  'general.prepared_statements_ttl_jitter',
-  'general.omnisharded_sticky',
   'general.system_catalogs',
   'general.canonicalize_type_information',
-  'general.load_schema',
-  'general.reload_schema_on_ddl',
   'general.sharding_lookup_cache_size',
   'general.sharding_lookup_timeout',
   'general.unique_id_min',
@@ -24,24 +17,9 @@ export const laterKeys: ReadonlySet<string> = new Set([
   'general.cutover_timeout',
   'general.cutover_timeout_action',
   'general.cutover_save_config',
-  'general.log_min_duration_parse',
-  'general.log_connections',
-  'general.log_disconnections',
-  'general.log_dedup_window',
-  'general.log_dedup_threshold',
-  'general.mirror_queue',
-  'general.mirror_exposure',
-  'general.query_parser',
-  'general.query_parser_enabled',
-  'query_parsers.level',
   'general.prepared_statements',
   'general.dry_run',
-  'rewrite.shard_key',
-  'rewrite.split_inserts',
-  'users.replication_mode',
-  'omnisharded_tables.sticky',
   'replication.*',
-  'mirroring.*',
 ])
 
 /**
@@ -50,9 +28,15 @@ export const laterKeys: ReadonlySet<string> = new Set([
  */
 export const refusedKeys: ReadonlySet<string> = new Set([
   'general.cross_shard_disabled',
+  'general.load_schema',
+  'general.mirror_exposure',
+  'general.mirror_queue',
+  'mirroring.*',
+  'general.reload_schema_on_ddl',
   'multi_tenant.column',
   'rewrite.primary_key',
   'users.vault_path',
+  'users.replication_mode',
   'users.replication_sharding',
   'users.cross_shard_disabled',
 ])

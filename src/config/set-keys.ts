@@ -13,7 +13,7 @@ const truths: Readonly<Record<string, boolean>> = {
 }
 
 /** What a TOML file would hold. */
-function valueOf(definition: KeyDefinition, text: string): unknown {
+function tomlValue(definition: KeyDefinition, text: string): unknown {
   if (definition.type === 'boolean') return truths[text.toLowerCase()] ?? text
   if (!numbers.has(definition.type)) return text
   if (/^(unlimited|infinity)$/i.test(text)) return Number.POSITIVE_INFINITY
@@ -29,7 +29,7 @@ function read(name: string, text: string, problems: Problems): unknown {
     problems.error(PLACE, `${name} is read at the start only`)
   else if (effectOf('general', name, definition) !== 'working')
     problems.error(PLACE, `${name} has no effect`)
-  else return checkValue(name, definition, valueOf(definition, text), PLACE, problems)
+  else return checkValue(name, definition, tomlValue(definition, text), PLACE, problems)
   return undefined
 }
 

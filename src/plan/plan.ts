@@ -137,6 +137,8 @@ export interface PlannedStatement {
    * it may stand behind others' on one connection and be run twice (hard-parts §1.1). Absent: no.
    */
   mayPipeline?(context: RouteContext, parameterTypes: readonly number[]): boolean
+  /** The trace that a comment of its text names. */
+  trace?(): { readonly traceId: string; readonly spanId: string } | undefined
   /** `parameters` is absent for simple queries and for Describe without Bind (then `$n` is unknown). */
   route(parameters: BoundParameters | undefined, context: RouteContext): Plan
 }

@@ -46,6 +46,8 @@ export interface PoolDefinition {
   }
   readonly health: HealthSettings & {
     readonly checkTimeoutMs: number
+    /** New hosts take no reads until a check has passed. */
+    readonly isDistrustful: boolean
     /** Replicas further behind are banned; Infinity: none. */
     readonly banLagMs: number
     readonly banLagBytes: number
@@ -54,6 +56,9 @@ export interface PoolDefinition {
   readonly roleCheckIntervalMs: number
   /** Hosts with a fixed role are looked at too, from so long after the start; Infinity: they are not. */
   readonly lagCheckDelayMs: number
+  /** Prepared statements of a server are closed after this, ± the jitter; Infinity: never. */
+  readonly preparedTtlMs: number
+  readonly preparedTtlJitterMs: number
   /** For SHOW POOLS. */
   readonly schemaAdmin: boolean
   readonly poolerMode: 'transaction' | 'session' | 'statement'

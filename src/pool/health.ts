@@ -87,6 +87,13 @@ export class Health {
     } else if (!isBehind && this.#ban?.isOfLag) this.lift()
   }
 
+  /** A host that nobody has seen yet: it takes no reads until a check has passed, which is due now. */
+  awaitCheck(): void {
+    this.suspect()
+    if (this.#ban || !this.#options.mayBan()) return
+    this.#setBan({ reason: 'not checked yet', isManual: false, untilMs: this.#now() })
+  }
+
   banByHand(): void {
     this.#setBan({ reason: 'manual ban', isManual: true, untilMs: Number.POSITIVE_INFINITY })
   }

@@ -230,6 +230,7 @@ export class Pools implements PoolMap {
         if (this.isPaused(definition.database)) pool.pool.pause()
         pools.push(pool)
       }
+      if (definition.health.isDistrustful) for (const pool of pools) pool.health.awaitCheck()
       return pools
     })
   }

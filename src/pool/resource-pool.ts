@@ -24,6 +24,7 @@ import {
 } from './pool-types.js'
 import { isCheckDue, runCheck, takeSurplus, verdictOf } from './pool-verdict.js'
 import { PoolWaits } from './pool-waits.js'
+import { type ResourceState, stateOf } from './resource-state.js'
 import { Rooms, type RoomUser } from './room.js'
 import { settle, startWait, type Waiter, type WaitQueue } from './wait-queue.js'
 
@@ -93,10 +94,9 @@ export class ResourcePool<T> implements Keeper<T>, RoomUser {
   }
 
   /** Every live resource with what the pool knows of it. */
-  *resources(): Iterable<{ resource: T; isLent: boolean; ageMs: number; idleMs: number }> {
+  *resources(): Iterable<ResourceState<T>> {
     const now = this.#clock.monotonicMs()
-    for (const { resource, isLent, openedAtMs, usedAtMs } of this.#entries.values())
-      yield { resource, isLent, ageMs: now - openedAtMs, idleMs: isLent ? 0 : now - usedAtMs }
+    for (const entry of this.#entries.values()) yield stateOf(entry, now)
   }
 
   owns(resource: T): boolean {
@@ -164,11 +164,6 @@ export class ResourcePool<T> implements Keeper<T>, RoomUser {
     for (const entry of this.#entries.values()) if (entry.isLent) entry.isForceClosed = true
     this.closeIdle(why)
     this.#serve()
-  }
-
-  /** Something lent is to be closed when it comes back. */
-  get hasReplaced(): boolean {
-    return [...this.#entries.values()].some((entry) => entry.isLent && entry.isForceClosed)
   }
 
   /** Closes what is idle; lent resources are judged when they come back. */

@@ -9,6 +9,7 @@ import type { HostDefinition, OpenServer, PoolDefinition } from './definition.js
 import { Health } from './health.js'
 import type { KnownRole, Position } from './host-group.js'
 import type { Condition, PoolCounters, PoolEvents, ResourceKind } from './pool-types.js'
+import { PreparedTtl } from './prepared-ttl.js'
 import { ResourcePool } from './resource-pool.js'
 import { type HostRoles, type HostState, hostKeyOf } from './roles.js'
 import type { Rooms } from './room.js'
@@ -48,6 +49,7 @@ export class ServerPool {
   /** Of servers that were closed. */
   readonly #pastTraffic: Traffic = noTraffic()
   readonly #environment: ServerPoolEnvironment
+  readonly #preparedTtl: PreparedTtl | undefined
 
   constructor(
     definition: PoolDefinition,
@@ -61,6 +63,7 @@ export class ServerPool {
     this.shard = place.shard
     this.hostKey = hostKeyOf(host)
     this.#environment = environment
+    this.#preparedTtl = PreparedTtl.of(definition, environment)
     this.health = new Health({
       clock: environment.clock,
       settings: definition.health,
@@ -133,6 +136,7 @@ export class ServerPool {
 
   beat(): void {
     this.pool.maintain()
+    this.#preparedTtl?.expireIdle(this.pool.resources())
     void this.health.beat()
     this.#judgeLag()
   }
@@ -175,7 +179,10 @@ export class ServerPool {
         if (server.isIdle) server.close()
         else server.destroy()
       },
-      condition: conditionOf,
+      condition: (server) => {
+        this.#preparedTtl?.expire(server)
+        return conditionOf(server)
+      },
       check: (server) => this.#check(server),
     }
   }

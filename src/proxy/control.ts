@@ -29,7 +29,6 @@ export interface ControlParts {
 
 export function makeControl(parts: ControlParts): ProxyControl {
   const { pools, clients, place, standing } = parts
-  let settings: ReadonlyMap<string, string> = new Map()
   /** A mistyped name must not pass for success. @throws ADMIN_NO_SUCH */
   const found = (selector: PoolSelector): PoolSelector => {
     const { user, database } = selector
@@ -63,20 +62,7 @@ export function makeControl(parts: ControlParts): ProxyControl {
       pools.resume(selector)
     },
     reconnect: (selector) => pools.recycle(found(selector)),
-    reload: async () => {
-      await parts.reload()
-      settings = new Map()
-    },
-    forceReload: async () => {
-      await parts.reload()
-      settings = new Map()
-      pools.recycle()
-    },
-    set: async (name, value) => {
-      const next = new Map([...settings, [name, value]])
-      await parts.reload(next)
-      settings = next
-    },
+    ...reloading(parts),
     shutdown: () => parts.shutdown(),
     kill: (database) => {
       // Not awaited: servers come back as their clients end.
@@ -101,15 +87,6 @@ export function makeControl(parts: ControlParts): ProxyControl {
     healthcheck: async (id) => {
       await Promise.all(poolsById(id).map((pool) => pool.lookNow()))
     },
-    reset: (what) => {
-      for (const knowledge of parts.inForce().knowledge.values()) {
-        // What clients prepare from now on has other names, so servers close what they have as they meet it.
-        if (what === 'prepared') knowledge.statements.schemaChanged()
-        else void knowledge.refresh()
-      }
-    },
-    probe: (url) => probe(url, parts.clock, parts.openServer),
-    peers: () => findPeers(pools, parts.openServer),
     killClient: (id) => {
       const client = clients.byId(ownId(place, id) ?? -1)
       if (!client)
@@ -122,6 +99,7 @@ export function makeControl(parts: ControlParts): ProxyControl {
     unban: (id) => {
       for (const pool of poolsById(id)) pool.health.lift()
     },
+    ...looking(parts),
     restartWorkers: async () => {
       const instead = 'this proxy is one process (serve --workers 1): start it anew'
       throw engineError('ADMIN_UNSUPPORTED', { command: 'RESTART WORKERS', instead })
@@ -136,6 +114,47 @@ async function waitForReplaced(
   { pools, clock }: ControlParts,
   selector: PoolSelector,
 ): Promise<void> {
-  const isPending = () => [...pools.all(selector)].some(({ pool }) => pool.hasReplaced)
+  const isPending = () =>
+    [...pools.all(selector)].some(({ pool }) =>
+      [...pool.resources()].some(({ isReplaced }) => isReplaced),
+    )
   while (isPending()) await clock.sleep(LOOK_MS)
+}
+
+/** RELOAD in its ways; what was SET stands above the files until the next one. */
+function reloading(parts: ControlParts): Pick<ProxyControl, 'reload' | 'forceReload' | 'set'> {
+  let settings: ReadonlyMap<string, string> = new Map()
+  const { pools } = parts
+  return {
+    reload: async () => {
+      await parts.reload()
+      settings = new Map()
+    },
+    forceReload: async () => {
+      await parts.reload()
+      settings = new Map()
+      pools.recycle()
+    },
+    set: async (name, value) => {
+      const next = new Map([...settings, [name, value]])
+      await parts.reload(next)
+      settings = next
+    },
+  }
+}
+
+/** Commands that look, or only cost time. */
+function looking(parts: ControlParts): Pick<ProxyControl, 'reset' | 'probe' | 'peers'> {
+  const { pools } = parts
+  return {
+    reset: (what) => {
+      for (const knowledge of parts.inForce().knowledge.values()) {
+        // What clients prepare from now on has other names, so servers close what they have as they meet it.
+        if (what === 'prepared') knowledge.statements.schemaChanged()
+        else void knowledge.refresh()
+      }
+    },
+    probe: (url) => probe(url, parts.clock, parts.openServer),
+    peers: () => findPeers(pools, parts.openServer),
+  }
 }

@@ -117,6 +117,7 @@ function definePool(
       firstCheckDelayMs: general.idleHealthcheckDelayMs,
       banTimeoutMs: general.banTimeoutMs,
       checkTimeoutMs: general.healthcheckTimeoutMs,
+      isDistrustful: general.requireHealthcheckOnDiscovery,
       banLagMs: general.banReplicaLagMs,
       banLagBytes: general.banReplicaLagBytes,
     },
@@ -124,6 +125,8 @@ function definePool(
     lagCheckDelayMs: lagCheckDelayOf(general),
     poolerMode: mode,
     schemaAdmin: user.schemaAdmin,
+    preparedTtlMs: general.preparedStatementsTtlMs ?? Number.POSITIVE_INFINITY,
+    preparedTtlJitterMs: general.preparedStatementsTtlJitterMs,
   }
 }
 

@@ -155,8 +155,7 @@ class RunningProxy implements ServingProxy {
     })
     this.#environment = makeEnvironment({
       ...parts,
-      clock,
-      log,
+      ...{ clock, log, random },
       view: () => fleet?.look() ?? this.view,
       control: this.#console(),
       ...(fleet ? { saltSecret: fleet.saltSecret } : {}),

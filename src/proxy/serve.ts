@@ -5,6 +5,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { systemClock } from '../base/clock.js'
+import { dedupLog } from '../base/dedup-log.js'
 import { type Log, type LogLevel, openLog } from '../base/log.js'
 import { loadConfig } from '../config/load-config.js'
 import type { LoadedConfig, LoadOptions } from '../config/loaded-config.js'
@@ -86,10 +87,12 @@ export function openProxyLog(
 ): Log {
   const format = options.logFormat ?? (general.logFormat === 'text' ? 'text' : 'json')
   const level = options.logLevel ?? general.logLevel
-  return openLog({
+  const log = openLog({
     level: level === 'off' ? 'silent' : (level as LogLevel),
     json: format === 'json',
   })
+  const { logDedupWindowMs: windowMs, logDedupThreshold: threshold } = general
+  return dedupLog(log, { clock: systemClock, windowMs, threshold })
 }
 
 /** @throws PROXY_PID_FILE */

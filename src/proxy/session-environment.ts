@@ -26,6 +26,7 @@ import type { InForce } from './in-force.js'
 import type { ListenHubs } from './listen-hubs.js'
 import { loginRulesFor } from './login-rules.js'
 import type { Observed } from './observe/observed.js'
+import { slowLogFor } from './observe/slow-log.js'
 import { requestWatches } from './request-watch.js'
 import type { Standing } from './standing.js'
 import type { TopologyWatch } from './topology/topology-watch.js'
@@ -33,6 +34,8 @@ import type { TwoPhaseCommits } from './two-phase-commits.js'
 
 export interface EnvironmentParts {
   readonly clock: Clock
+  /** 0 ≤ x < 1. */
+  readonly random: () => number
   readonly log: Log
   readonly pools: Pools
   readonly clients: ClientRegistry
@@ -104,20 +107,16 @@ export function makeEnvironment(parts: EnvironmentParts): SessionEnvironment {
       planner: known.planner,
       epoch: from.topology.accessTo(database),
       pipelines: pipelinesOf(shardPools),
-      times: from.observed.times.of(user, database),
-      seen: from.observed.statements.of(database),
+      ...observing(from, user, database),
       statements: known.statements,
       poolerMode,
       crossShardWrites: crossShardWrites(from, entry, shardPools),
       ...(shardPools.shardCount > 1 ? { deadlocks: from.deadlocks.of(shardPools) } : {}),
-      crossShardSerializable: settings.crossShardSerializable,
       ...shardHabits(from.inForce().config, database),
       commitTwoPhase: (writers, onKey) => from.twoPhase.commit(shardPools, writers, onKey),
-      gatherLimits: { maxRows: settings.gatherMaxRows, maxBytes: settings.gatherMaxBytes },
-      limits: limitsOf(settings),
+      ...limitsOf(settings),
       defaultSearchPath: known.searchPathOf(user),
       defaultIsolation: known.isolationOf(user),
-      connectionRecovery: settings.connectionRecovery,
       schemaChanged: () => {
         known.statements.schemaChanged()
         from.tellSchemaChanged?.(database)
@@ -143,11 +142,39 @@ function shardHabits(
   }
 }
 
-const limitsOf = (settings: LoadedConfig['general']): DatabaseAccess['limits'] => ({
-  queryTimeoutMs: settings.queryTimeoutMs,
-  clientIdleTimeoutMs: settings.clientIdleTimeoutMs,
-  clientIdleInTransactionTimeoutMs: settings.clientIdleInTransactionTimeoutMs,
-  rollbackTimeoutMs: settings.rollbackTimeoutMs,
+/** Where the times of its requests are noted, and who hears of slow ones. */
+function observing(
+  { log, random, observed, inForce }: EnvironmentParts,
+  user: string,
+  database: string,
+): Pick<DatabaseAccess, 'times' | 'seen' | 'slow'> {
+  const { general } = inForce().config
+  const slow = slowLogFor({ log, random, general }, { user, database })
+  return {
+    times: observed.times.of(user, database),
+    seen: observed.statements.of(database),
+    ...(slow ? { slow } : {}),
+  }
+}
+
+type Limited =
+  | 'limits'
+  | 'gatherLimits'
+  | 'crossShardSerializable'
+  | 'connectionRecovery'
+  | 'dropsUnserved'
+
+const limitsOf = (settings: LoadedConfig['general']): Pick<DatabaseAccess, Limited> => ({
+  gatherLimits: { maxRows: settings.gatherMaxRows, maxBytes: settings.gatherMaxBytes },
+  crossShardSerializable: settings.crossShardSerializable,
+  connectionRecovery: settings.connectionRecovery,
+  dropsUnserved: settings.clientConnectionRecovery === 'drop',
+  limits: {
+    queryTimeoutMs: settings.queryTimeoutMs,
+    clientIdleTimeoutMs: settings.clientIdleTimeoutMs,
+    clientIdleInTransactionTimeoutMs: settings.clientIdleInTransactionTimeoutMs,
+    rollbackTimeoutMs: settings.rollbackTimeoutMs,
+  },
 })
 
 function admitClient(from: EnvironmentParts, database: string): () => void {
@@ -217,7 +244,28 @@ function register(
 ): ClientIdentity {
   const isAdmin = isConsole(parts, client.database)
   if (!isAdmin) assertUserLimit(parts, client)
-  return parts.clients.register(client, isAdmin, cancelKeyBytes)
+  const identity = parts.clients.register(client, isAdmin, cancelKeyBytes)
+  return isAdmin ? identity : loggedComing(parts, client, identity)
+}
+
+/** Says who comes and who goes (`log_connections`, `log_disconnections`). */
+function loggedComing(
+  { log, clock, inForce }: EnvironmentParts,
+  client: ClientHandle,
+  identity: ClientIdentity,
+): ClientIdentity {
+  const { user, database, address, port } = client
+  const who = { user, database, client: `${address}:${port}` }
+  const sinceMs = clock.monotonicMs()
+  if (inForce().config.general.logConnections)
+    log.info('client connected', { ...who, tls: client.encrypted })
+  const leave = () => {
+    identity.leave()
+    if (!inForce().config.general.logDisconnections) return
+    const seconds = Math.round(clock.monotonicMs() - sinceMs) / 1000
+    log.info('client disconnected', { ...who, seconds, queries: client.figures.queries })
+  }
+  return { ...identity, leave }
 }
 
 /** After its login, so that nobody hears of limits who has not proved to be the user. @throws AUTH_USER_LIMIT */

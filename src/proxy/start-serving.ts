@@ -11,6 +11,7 @@ import { openServer } from '../server/open-server.js'
 import { acceptClient } from '../session/accept-client.js'
 import type { Fleet } from './fleet.js'
 import { HomeNumbers } from './home-numbers.js'
+import { timedPlanner } from './observe/timed-planner.js'
 import { keepAliveOf } from './open-listeners.js'
 import { pluginSurroundings } from './plugin-surroundings.js'
 import { type ServingProxy, startProxy } from './proxy.js'
@@ -71,11 +72,14 @@ export async function startServing(options: ServingOptions): Promise<ServingProx
     names,
     knowledge: {
       makePlanner: async (sharding, catalog, database) => {
-        const planner = await openQueryPlanner({
+        const read = await openQueryPlanner({
           sharding,
           catalog,
           ...plannerOptions(config.newest, database),
         })
+        const { logMinDurationParseMs: minMs, logQuerySampleLength: sampleLength } = general()
+        const timed = { clock: systemClock, log: options.log, database, sampleLength }
+        const planner = minMs === undefined ? read : timedPlanner(read, { ...timed, minMs })
         if (plugins.isEmpty) return planner
         const { makePluginPlanner } = await import('../plugins/plugin-planner.js')
         const around = pluginSurroundings(config.newest, database, sharding)

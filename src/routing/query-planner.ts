@@ -21,6 +21,7 @@ import { loadParser } from '../sql/parse.js'
 import { QueryReader, type ReadStatement, TwoGenerations } from '../sql/read-query.js'
 import type { Slots } from '../sql/template.js'
 import { TextPattern } from '../sql/text-pattern.js'
+import { type TraceContext, traceContextOf } from '../sql/trace-context.js'
 import { compileStatement, type RouteOf } from './compile-statement.js'
 import { effectsOf, readsOnly } from './effects.js'
 import type { FunctionRoute } from './function-route.js'
@@ -108,6 +109,10 @@ class RoutedStatement implements PlannedStatement, Run {
 
   shape(): string {
     return shapeOf(this.sql.slice(this.start, this.end))
+  }
+
+  trace(): TraceContext | undefined {
+    return traceContextOf(this.sql)
   }
 
   get pattern(): TextPattern | undefined {

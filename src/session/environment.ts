@@ -9,7 +9,7 @@ import type { DeadlockParty } from '../executor/deadlock-graph.js'
 import type { Pipelines } from '../executor/pipeline/pipelines.js'
 import type { RequestTimes } from '../metrics/request-times.js'
 import type { StatementBook } from '../metrics/statement-book.js'
-import type { QueryPlanner } from '../plan/plan.js'
+import type { PlannedStatement, QueryPlanner } from '../plan/plan.js'
 import type { ShardPools } from '../pool/shard-pools.js'
 import type { ConnectionMemory, ServerConnection } from '../server/server-connection.js'
 import type { StatementRegistry } from '../server/shared-statement.js'
@@ -79,11 +79,27 @@ export interface ClientIdentity {
   leave(): void
 }
 
+/** Hears of requests that took `minMs` or longer. */
+export interface SlowLog {
+  readonly minMs: number
+  report(
+    request: {
+      readonly requestClass: number
+      readonly shard: number
+      readonly failed: boolean
+      readonly only: PlannedStatement | undefined
+    },
+    elapsedMs: number,
+  ): void
+}
+
 /** One database as one user sees it. */
 export interface DatabaseAccess {
   readonly pools: ShardPools
   readonly planner: QueryPlanner
   readonly statements: StatementRegistry
+  /** Told of requests that take long. Absent: nobody wants to know. */
+  readonly slow?: SlowLog
   /** Takes the time of each request. Absent: nobody wants to know. */
   readonly times?: RequestTimes
   /** Where its statements are noted. Absent: nowhere. */
@@ -127,6 +143,8 @@ export interface DatabaseAccess {
   readonly defaultIsolation: string
   /** Absent: a client that listens keeps its server. */
   readonly listen?: ListenSource
+  /** Clients are disconnected by an error that says that there was no server for them. Absent: they stay. */
+  readonly dropsUnserved?: boolean
   readonly connectionRecovery: 'recover' | 'rollback_only' | 'drop'
   /** Tells that a statement changed the schema: planner and catalogue are read again, until the promise is kept. */
   schemaChanged(): void | Promise<void>

@@ -12,6 +12,19 @@ const prefix = Buffer.from('"pgshard_')
 export const limitError = (sqlstate: string, limit: EngineError | undefined): Buffer | undefined =>
   sqlstate === '57014' && limit ? errorFrame(limit, 'ERROR') : undefined
 
+const NO_SERVER = new Set([
+  'POOL_CHECKOUT_TIMEOUT',
+  'POOL_CONNECT_FAILED',
+  'POOL_CONNECT_TIMEOUT',
+  'POOL_OFFLINE',
+  'POOL_ALL_REPLICAS_DOWN',
+  'POOL_NO_PRIMARY',
+  'POOL_BANNED',
+])
+
+/** There was no server for a client, for a reason that is not its own. */
+export const saysNoServer = ({ code }: EngineError): boolean => NO_SERVER.has(code)
+
 /** The ErrorResponse [start, end) with the client's own names; undefined when it has none of ours. */
 export function inOwnWords(
   buffer: Buffer,

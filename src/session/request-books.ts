@@ -9,7 +9,7 @@ import {
 } from '../metrics/request-times.js'
 import { noteSeen, REFUSED, type StatementBook } from '../metrics/statement-book.js'
 import type { Plan, PlannedStatement } from '../plan/plan.js'
-import type { ClientFigures } from './environment.js'
+import type { ClientFigures, SlowLog } from './environment.js'
 import type { RunningRequest } from './running-request.js'
 import { isNeutral } from './state/apply-effects.js'
 
@@ -17,6 +17,7 @@ import { isNeutral } from './state/apply-effects.js'
 export interface BooksAccess {
   readonly times?: RequestTimes
   readonly seen?: StatementBook
+  readonly slow?: SlowLog
   readonly planner: { readonly shardCount: number }
 }
 
@@ -43,6 +44,8 @@ export class RequestBooks {
     const elapsedMs = nowMs - running.startedMs
     this.#figures.queryMs += elapsedMs
     this.#times?.record(running.requestClass, running.shard, elapsedMs)
+    const { slow } = this.#access
+    if (slow && elapsedMs >= slow.minMs) slow.report(running, elapsedMs)
     if (running.only) this.#see(running.only, running, elapsedMs)
     if (isExplicit) {
       this.#transactionSinceMs ??= running.startedMs

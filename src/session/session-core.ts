@@ -13,7 +13,7 @@ import { errorFrame, parameterStatusFrame } from './answers.js'
 import type { ClientOutput } from './client-output.js'
 import type { ClientFigures, DatabaseAccess, SessionEnvironment } from './environment.js'
 import type { Listening } from './listen/listening.js'
-import { inOwnWords, limitError } from './own-words.js'
+import { inOwnWords, limitError, saysNoServer } from './own-words.js'
 import { RequestBooks } from './request-books.js'
 import { PipelinedRequests } from './requests/pipelined.js'
 import { SendAgain } from './requests/send-again.js'
@@ -195,6 +195,7 @@ export class SessionCore {
       return again()
     }
     this.figures.errors++
+    if (this.access.dropsUnserved && saysNoServer(error)) return this.hooks.mustEnd(error, true)
     this.#spoil()
     this.output.append(errorFrame(error, 'ERROR'))
     if (!this.running?.awaitsSync) return this.#end()
@@ -350,8 +351,7 @@ export class SessionCore {
       return 0
     }
     if (this.#changed.size > 0) this.tellChanges()
-    const { transaction } = this
-    return !transaction.failedByUs && this.#mustHold() ? 0 : transaction.statusByte
+    return !this.transaction.failedByUs && this.#mustHold() ? 0 : this.transaction.statusByte
   }
 
   #follow(status: number): void {

@@ -40,6 +40,7 @@ export function definePool(
       firstCheckDelayMs: 5000,
       banTimeoutMs: 300_000,
       checkTimeoutMs: 1000,
+      isDistrustful: false,
       banLagMs: Number.POSITIVE_INFINITY,
       banLagBytes: Number.POSITIVE_INFINITY,
     },
@@ -47,6 +48,8 @@ export function definePool(
     lagCheckDelayMs: Number.POSITIVE_INFINITY,
     poolerMode: 'transaction',
     schemaAdmin: false,
+    preparedTtlMs: Number.POSITIVE_INFINITY,
+    preparedTtlJitterMs: 0,
     ...rest,
   }
 }

@@ -65,7 +65,12 @@ describe('checks of hosts', () => {
     const { user, fake, clock, pools } = start(primaryAndReplica(), {
       readWriteSplit: 'exclude_primary',
       health: {
-        ...{ idleCheckIntervalMs: 30_000, firstCheckDelayMs: 5000, checkTimeoutMs: 1000 },
+        ...{
+          idleCheckIntervalMs: 30_000,
+          firstCheckDelayMs: 5000,
+          checkTimeoutMs: 1000,
+          isDistrustful: false,
+        },
         ...{ banLagMs: Number.POSITIVE_INFINITY, banLagBytes: Number.POSITIVE_INFINITY },
         banTimeoutMs: 10_000,
       },
@@ -85,7 +90,12 @@ describe('replica lag', () => {
       readWriteSplit: 'exclude_primary',
       lagCheckDelayMs: 0,
       health: {
-        ...{ idleCheckIntervalMs: 30_000, firstCheckDelayMs: 5000, checkTimeoutMs: 1000 },
+        ...{
+          idleCheckIntervalMs: 30_000,
+          firstCheckDelayMs: 5000,
+          checkTimeoutMs: 1000,
+          isDistrustful: false,
+        },
         ...{ banTimeoutMs: 10_000, banLagMs, banLagBytes },
       },
     })
@@ -162,6 +172,6 @@ describe('the monitor', () => {
 })
 
 const slowCheck = {
-  ...{ idleCheckIntervalMs: 30_000, checkTimeoutMs: 20_000, banTimeoutMs: 0 },
+  ...{ idleCheckIntervalMs: 30_000, checkTimeoutMs: 20_000, banTimeoutMs: 0, isDistrustful: false },
   ...{ banLagMs: Number.POSITIVE_INFINITY, banLagBytes: Number.POSITIVE_INFINITY },
 }
