@@ -2,3 +2,4 @@
 export function configPage(sections: object): string
 export function errorsPage(errors: { catalogue: object }): string
 export function cliPage(manifest: object): string
+export function manPage(manifest: object, version: string): string

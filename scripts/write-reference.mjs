@@ -1,5 +1,5 @@
 /**
- * Writes docs/config.md, docs/errors.md and docs/cli.md from what the program is built of; run after `npm run build`.
+ * Writes docs/config.md, docs/errors.md, docs/cli.md and the man page from what the program is built of; run after `npm run build`.
  * `--check` writes nothing and fails when a page is out of date.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -188,12 +188,87 @@ export function cliPage(manifest) {
   return `${lines.join('\n').trimEnd()}\n`
 }
 
+const roff = (text) =>
+  plain(text)
+    .replaceAll('\\', '\\e')
+    .replaceAll('-', '\\-')
+    .replace(/`([^`]*)`/g, '\\fB$1\\fR')
+    .replace(/^([.'])/gm, '\\&$1')
+
+function manFlag(flag) {
+  const value = flag.type === 'option' ? ` \\fI${roff(flag.helpValue ?? 'VALUE')}\\fR` : ''
+  const names = [...(flag.char ? [`-${flag.char}`] : []), `--${flag.name}`]
+  return ['.TP', `\\fB${names.map(roff).join(', ')}\\fR${value}`, roff(flagMeaning(flag))]
+}
+
+function manCommand(command) {
+  const name = `pgshard ${command.id.replaceAll(':', ' ')}`
+  const args = Object.values(command.args ?? {}).map((arg) =>
+    arg.required ? arg.name.toUpperCase() : `[${arg.name.toUpperCase()}]`,
+  )
+  const flags = Object.values(command.flags ?? {}).filter(
+    (flag) => !shared.has(flag.name) && !flag.hidden,
+  )
+  const examples = (command.examples ?? []).map((one) =>
+    typeof one === 'string' ? one : one.command,
+  )
+  return [
+    `.SS "${roff([name, ...args].join(' '))}"`,
+    roff(command.summary ?? ''),
+    ...(command.description ? ['.PP', roff(command.description)] : []),
+    ...flags.flatMap(manFlag),
+    ...(examples.length > 0 ? ['.PP', 'Examples:', '.nf', ...examples.map(roff), '.fi'] : []),
+  ]
+}
+
+/** The page of docs/man/pgshard.1. */
+export function manPage(manifest, version) {
+  const ids = Object.keys(manifest.commands).sort()
+  const commands = ids.map((id) => manifest.commands[id]).filter(({ hidden }) => !hidden)
+  const lines = [
+    '.\\" Written by scripts/write-reference.mjs; do not edit.',
+    `.TH PGSHARD 1 "" "pgshard ${version}" "User Commands"`,
+    '.SH NAME',
+    'pgshard \\- shard, reshard and benchmark PostgreSQL',
+    '.SH SYNOPSIS',
+    '.B pgshard',
+    '.I COMMAND',
+    '[flags]',
+    '.SH DESCRIPTION',
+    'A proxy that pools and routes, a splitter of COPY, an online resharder and a load driver in one command. Results go to stdout, progress and notes to stderr.',
+    '.SH COMMANDS',
+    ...commands.flatMap(manCommand),
+    '.SH FLAGS OF EVERY COMMAND',
+    ...[
+      'json:the result on stdout as JSON',
+      'quiet:no progress and no notes',
+      'verbose:say more',
+      'no-color:no colours',
+      'help:all flags with examples',
+    ].flatMap((one) => {
+      const [name, text] = one.split(':')
+      return ['.TP', `\\fB\\-\\-${roff(name)}\\fR`, text]
+    }),
+    '.SH FILES',
+    '.TP',
+    '.I pgdog.toml',
+    'databases, shards, tables and settings; docs/config.md lists all keys',
+    '.TP',
+    '.I users.toml',
+    'who may connect',
+    '.SH EXIT STATUS',
+    '0: done. Others: docs/exit\\-codes.md.',
+  ]
+  return `${lines.join('\n')}\n`
+}
+
 async function pages() {
   const manifest = JSON.parse(readFileSync('oclif.manifest.json', 'utf8'))
   return {
     'docs/config.md': configPage(await dist('config/config-sections')),
     'docs/errors.md': errorsPage(await dist('errors/catalogue')),
     'docs/cli.md': cliPage(manifest),
+    'docs/man/pgshard.1': manPage(manifest, manifest.version),
   }
 }
 
