@@ -96,7 +96,7 @@ export interface ProgramResult {
 export function runProgram(
   program: string,
   args: readonly string[],
-  options: { env?: Record<string, string>; cwd?: string; input?: string } = {},
+  options: { env?: Record<string, string>; cwd?: string; input?: string; timeoutMs?: number } = {},
 ): Promise<ProgramResult> {
   const path = program.startsWith('/') ? program : (findTool(program) ?? program)
   return new Promise((resolve) => {
@@ -105,7 +105,7 @@ export function runProgram(
       args,
       {
         env: { ...process.env, LC_ALL: 'C.UTF-8', ...options.env },
-        timeout: 60_000,
+        timeout: options.timeoutMs ?? 60_000,
         maxBuffer: 64 << 20,
         ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
       },
