@@ -210,7 +210,7 @@ try {
     serves.push(
       await startServe(server, { pool, ...(workers > 1 ? { workers: String(workers) } : {}) }),
     )
-  for (const serve of serves) await measure(serve, Math.min(32, counts.at(-1)), '1')
+  for (const serve of serves) await measure(serve, Math.min(32, counts.at(-1)), '3')
   const rows = await sweep(serves)
   const hold = await held(serves)
   const result = {

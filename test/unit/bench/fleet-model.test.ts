@@ -1,11 +1,7 @@
 /** The model behind docs/fleet.md: limits that must hold whatever the costs are. */
 import { expect, test } from 'vitest'
-import {
-  busyCores,
-  closedNetwork,
-  oneMachine,
-  threeMachines,
-} from '../../../bench/fleet/model.mjs.js'
+// biome-ignore lint/correctness/useImportExtensions: a script, not TypeScript
+import { busyCores, closedNetwork, oneMachine, threeMachines } from '../../../bench/fleet/model.mjs'
 
 const costs = { poolerUs: 12, serverUs: 30, generatorUs: 14 }
 const machines = { poolerCores: 16, serverCores: 32, generatorCores: 32, delayUs: 200 }
