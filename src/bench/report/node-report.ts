@@ -48,7 +48,7 @@ export interface NodeReport {
 }
 
 /** When the run began and ended, as times of day. */
-export interface RunTimes {
+interface RunTimes {
   readonly startMs: number
   readonly endMs: number
 }

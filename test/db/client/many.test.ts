@@ -60,7 +60,9 @@ async function take(from: BalancedPool, count: number): Promise<BalancedClient[]
   return taken
 }
 
-it(`${MANY} connections: a host that dies and returns has its share again`, async () => {
+it(`${MANY} connections: a host that dies and returns has its share again`, {
+  timeout: 300_000,
+}, async () => {
   const balanced = pool({ max: MANY, blocklistTimeoutMs: 100, idleTimeoutMillis: 0 })
   let clients = await take(balanced, MANY)
   const isThird = (count: number, all: number) => {
