@@ -146,8 +146,11 @@ function ofTransactions(rows: readonly TransactionView[]): Found[] {
   return [
     {
       level: 'warn',
-      what: `${many(old.length, 'prepared transaction')} wait for their end`,
-      detail: `the oldest for ${seconds(oldest)}; they hold locks`,
+      what:
+        old.length === 1
+          ? 'A prepared transaction waits for its end'
+          : `${old.length} prepared transactions wait for their end`,
+      detail: `the oldest for ${seconds(oldest)}; their locks are held`,
     },
   ]
 }

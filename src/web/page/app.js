@@ -82,8 +82,8 @@ function showProblems(problems) {
 
 function showAbout({ version, uptimeMs, workers, counts }) {
   const many = workers.length === 1 ? '1 process' : `${workers.length} workers`
-  byId('about').textContent =
-    `${version}, up ${formatSpan(uptimeMs)}, ${many}, ${formatCount(counts.clients)} clients`
+  const clients = counts.clients === 1 ? '1 client' : `${formatCount(counts.clients)} clients`
+  byId('about').textContent = `${version}, up ${formatSpan(uptimeMs)}, ${many}, ${clients}`
 }
 
 function sayLive(state, text) {

@@ -116,7 +116,8 @@ describe.skipIf(isMissing('chromium'))('in Chromium', () => {
     async (scheme, width) => {
       const { page: tab, complaints, close } = await openPage(browser(), { scheme, width })
       await tab.goto(pathToFileURL(fileOf(page)).href)
-      await tab.waitForFunction(`document.querySelectorAll('figure').length === 6`)
+      await tab.getByRole('img', { name: /Steps of the cutover/ }).waitFor()
+      expect(await tab.locator('figure').count()).toBe(6)
       expect(complaints).toEqual([])
       expect(await overflow(tab)).toBeLessThanOrEqual(0)
       expect(await seriousProblems(tab)).toEqual([])

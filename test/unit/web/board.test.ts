@@ -117,7 +117,7 @@ describe('problems', () => {
     expect(said([], { workers: () => [silent] })[0]).toContain('Worker 3 does not answer')
     const old = { database: 'app', user: 'alice', name: 'x', reason: '', shard: 1, ageMs: 90_000 }
     const transactions = () => [{ ...old, state: 'prepared' as const }]
-    expect(said([], { transactions })[0]).toContain('1 prepared transaction wait')
+    expect(said([], { transactions })[0]).toContain('A prepared transaction waits for its end')
   })
 
   test('each keeps the moment at which it was first seen', () => {
