@@ -2,7 +2,7 @@
  * Schema pgshard as SQL, a version at a time. A version that was released is never changed: a new one is added.
  * Every statement may be run again where that costs nothing, because the resharder may have made the schema before.
  */
-import { topologyTables } from '../topology/epoch.js'
+import { topologyColumns, topologyTables } from '../topology/epoch.js'
 
 /** Key of the advisory lock under which anybody makes or changes objects of the schema. */
 export const SCHEMA_LOCK = 7_307_498_301
@@ -61,14 +61,17 @@ CREATE TABLE pgshard.node (
 );
 COMMENT ON TABLE pgshard.node IS 'leases of node numbers for unique ids';
 
-CREATE UNLOGGED TABLE pgshard.waiter (
+${topologyTables}`
+
+/** What came to the first version's tables: a shard that was set up before gets it too. */
+const waitersAndSides = `
+CREATE UNLOGGED TABLE IF NOT EXISTS pgshard.waiter (
   process text PRIMARY KEY,
   parties jsonb NOT NULL,
   seen_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 COMMENT ON TABLE pgshard.waiter IS 'transactions over shards that wait now, of each proxy: for deadlocks between proxies';
-
-${topologyTables}`
+${topologyColumns}`
 
 /** The secret stays with the proxy that decides; a gid shows only the head of its hash. */
 const decideFunctions = `
@@ -203,6 +206,7 @@ export const schemaVersions: readonly SchemaVersion[] = [
     sql: `${tables}${decideFunctions}${recoveryFunctions}${bucketFunction}${publicGrants}`,
   },
   { version: 2, sql: uniqueNumbers },
+  { version: 3, sql: waitersAndSides },
 ]
 
 export const CURRENT_VERSION = (schemaVersions.at(-1) as SchemaVersion).version
@@ -223,6 +227,9 @@ DROP FUNCTION IF EXISTS pgshard.decide(bytea, integer[]), pgshard.forget(bytea),
   pgshard.settle(bytea), pgshard.sweep_aborts(), pgshard.decision_key(text), pgshard.bucket(bigint, integer);
 DROP TABLE IF EXISTS pgshard.schema_version, pgshard.shard, pgshard.decision, pgshard.copy_checkpoint,
   pgshard.node, pgshard.proxy, pgshard.waiter, pgshard.topology,
-  pgshard.reshard_run, pgshard.reshard_object, pgshard.reshard_table, pgshard.reshard_progress;
+  pgshard.reshard_run, pgshard.reshard_object, pgshard.reshard_table, pgshard.reshard_progress,
+  pgshard.reshard_copied, pgshard.reshard_done, pgshard.reshard_part, pgshard.reshard_text,
+  pgshard.reshard_verified, pgshard.reshard_setting, pgshard.reshard_sample;
+DROP FUNCTION IF EXISTS pgshard.fence();
 DROP SCHEMA IF EXISTS pgshard;
 `

@@ -100,6 +100,18 @@ describe('setup', () => {
     expect(await everywhere('SELECT * FROM pgshard.shard ORDER BY id')).toEqual(before)
   })
 
+  it('brings a shard of an older version what came since', async () => {
+    await setup()
+    await everywhere(
+      `DROP TABLE pgshard.waiter; ALTER TABLE pgshard.topology DROP truth_side, DROP preparing_at;
+       UPDATE pgshard.schema_version SET version = 2`,
+    )
+    const report = await setup()
+    expect(report.shards.map(({ fromVersion }) => fromVersion)).toEqual([2, 2, 2])
+    await everywhere(`SELECT truth_side, served_as, preparing_at FROM pgshard.topology`)
+    await everywhere(`INSERT INTO pgshard.waiter (process, parties) VALUES ('p', '[]')`)
+  })
+
   it('keeps ids when shards change their order, and gives a new one to a new shard', async () => {
     const two = names.slice(0, 2)
     const config = (databases: string[]) => configOf([], databases)
