@@ -14,6 +14,8 @@ const twoServers = ['default_pool_size = 2', 'min_pool_size = 2', 'log_level = "
 
 /** What another client's trouble may cost. */
 const HARM_MS = 50
+/** Most that the storms may take, on a slow machine too. */
+const STORM_MS = bySize(60_000, 900_000)
 
 describe('pipelining does no harm', () => {
   const postgres = usePostgres({ version: 15 })
@@ -121,80 +123,89 @@ describe('pipelining does no harm', () => {
     expect(rows).toEqual([{ tag, v: `v${id}` }])
   }
 
-  it('D1: crosses no answer among clients that read, fail, and leave', async () => {
-    const rounds = bySize(150, 2000)
-    const work = async (n: number) => {
-      let client = await served.connect()
-      client.on('error', () => undefined)
-      for (let i = 0; i < rounds; i++) {
-        await oneRead(client, `c${n}r${i}`, ((n * 37 + i * 11) % 1000) + 1, i % 7)
-        if (i % 50 !== 49) continue
-        client.query('select v from free where id = 1').catch(() => undefined)
-        ;(client as unknown as { connection: { stream: Socket } }).connection.stream.destroy()
-        client = await served.connect()
+  it(
+    'D1: crosses no answer among clients that read, fail, and leave',
+    async () => {
+      const rounds = bySize(150, 2000)
+      const work = async (n: number) => {
+        let client = await served.connect()
         client.on('error', () => undefined)
+        for (let i = 0; i < rounds; i++) {
+          await oneRead(client, `c${n}r${i}`, ((n * 37 + i * 11) % 1000) + 1, i % 7)
+          if (i % 50 !== 49) continue
+          client.query('select v from free where id = 1').catch(() => undefined)
+          ;(client as unknown as { connection: { stream: Socket } }).connection.stream.destroy()
+          client = await served.connect()
+          client.on('error', () => undefined)
+        }
+        await client.end()
       }
-      await client.end()
-    }
-    await Promise.all(Array.from({ length: 24 }, (_, n) => work(n)))
-  })
+      await Promise.all(Array.from({ length: 24 }, (_, n) => work(n)))
+    },
+    STORM_MS,
+  )
 
-  it('hits no stranger with a storm of cancels, in reads or in writes', async () => {
-    const cancels = bySize(600, 10_000)
-    const [targets, strangers] = [await readers(served, 6), await readers(served, 6)]
-    await postgres().query('create table counted (id int primary key, n int)')
-    await postgres().query('insert into counted select n, 0 from generate_series(1, 12) n')
-    let sent = 0
-    let isOver = false
-    const outcomes = { done: 0, cancelled: 0 }
-    const written = Array<number>(13).fill(0)
-    // about a millisecond each; a write has a server of its own and is never run twice, so that a stray cancel shows
-    const read = 'select count(*) from free a, free b where a.id < 3 and b.v like a.v'
-    const writeOf = (id: number) =>
-      `update counted set n = n + 1 where id = ${id} and (${read}) >= 0`
-    const target = async (client: pg.Client, id: number) => {
-      for (let turn = 0; !isOver; turn++) {
-        const isWrite = turn % 2 === 0
-        await client.query(isWrite ? writeOf(id) : read).then(
-          () => {
-            outcomes.done++
-            if (isWrite) written[id]!++
-          },
-          (error: { code?: string }) => {
-            expect(error.code).toBe('57014')
-            outcomes.cancelled++
-          },
-        )
+  it(
+    'hits no stranger with a storm of cancels, in reads or in writes',
+    async () => {
+      const cancels = bySize(600, 10_000)
+      const [targets, strangers] = [await readers(served, 6), await readers(served, 6)]
+      await postgres().query('drop table if exists counted')
+      await postgres().query('create table counted (id int primary key, n int)')
+      await postgres().query('insert into counted select n, 0 from generate_series(1, 12) n')
+      let sent = 0
+      let isOver = false
+      const outcomes = { done: 0, cancelled: 0 }
+      const written = Array<number>(13).fill(0)
+      // about a millisecond each; a write has a server of its own and is never run twice, so that a stray cancel shows
+      const read = 'select count(*) from free a, free b where a.id < 3 and b.v like a.v'
+      const writeOf = (id: number) =>
+        `update counted set n = n + 1 where id = ${id} and (${read}) >= 0`
+      const target = async (client: pg.Client, id: number) => {
+        for (let turn = 0; !isOver; turn++) {
+          const isWrite = turn % 2 === 0
+          await client.query(isWrite ? writeOf(id) : read).then(
+            () => {
+              outcomes.done++
+              if (isWrite) written[id]!++
+            },
+            (error: { code?: string }) => {
+              expect(error.code).toBe('57014')
+              outcomes.cancelled++
+            },
+          )
+        }
       }
-    }
-    const stranger = async (client: pg.Client, id: number) => {
-      while (!isOver) {
-        expect(await readOf(client, id)).toBe(`v${id}`)
-        expect((await client.query(read)).rows).toHaveLength(1)
-        await client.query(writeOf(id))
-        written[id]!++
+      const stranger = async (client: pg.Client, id: number) => {
+        while (!isOver) {
+          expect(await readOf(client, id)).toBe(`v${id}`)
+          expect((await client.query(read)).rows).toHaveLength(1)
+          await client.query(writeOf(id))
+          written[id]!++
+        }
       }
-    }
-    const canceller = async (client: pg.Client) => {
-      while (sent < cancels) {
-        sent++
-        await sendCancel(client, served.port)
+      const canceller = async (client: pg.Client) => {
+        while (sent < cancels) {
+          sent++
+          await sendCancel(client, served.port)
+        }
       }
-    }
-    const running = [
-      ...targets.map((client, n) => target(client, n + 1)),
-      ...strangers.map((client, n) => stranger(client, n + 7)),
-    ]
-    const storm = Promise.all(targets.map(canceller)).finally(() => {
-      isOver = true
-    })
-    await Promise.all([storm, ...running])
-    expect(outcomes.done + outcomes.cancelled).toBeGreaterThan(cancels / 10)
-    expect(outcomes.cancelled).toBeGreaterThan(0)
-    const counts = await postgres().query('select n from counted order by id')
-    expect(counts.map((row) => row['n'])).toEqual(written.slice(1))
-    await endAll([...targets, ...strangers])
-  })
+      const running = [
+        ...targets.map((client, n) => target(client, n + 1)),
+        ...strangers.map((client, n) => stranger(client, n + 7)),
+      ]
+      const storm = Promise.all(targets.map(canceller)).finally(() => {
+        isOver = true
+      })
+      await Promise.all([storm, ...running])
+      expect(outcomes.done + outcomes.cancelled).toBeGreaterThan(cancels / 10)
+      expect(outcomes.cancelled).toBeGreaterThan(0)
+      const counts = await postgres().query('select n from counted order by id')
+      expect(counts.map((row) => row['n'])).toEqual(written.slice(1))
+      await endAll([...targets, ...strangers])
+    },
+    STORM_MS,
+  )
 
   it('keeps to what a client had set', async () => {
     const [plain, dated] = [await served.connect(), await served.connect()]
