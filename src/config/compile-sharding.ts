@@ -85,7 +85,8 @@ function mappingOf(values: TableValues, entry: Entry, scope: Scope): readonly Ma
 /** Keys whose effect decides where rows lie: to ignore them would answer wrongly. */
 function refuseUnsupported(values: TableValues, entry: Entry, problems: Problems): void {
   if (values.lookupQuery === undefined) return
-  const what = 'lookup_query is not supported yet; rows would be misplaced'
+  const what =
+    'lookup_query is not supported: rows would be misplaced when its answer changes; use sharded_mappings'
   problems.error(entry.placeOf('lookup_query'), what)
 }
 

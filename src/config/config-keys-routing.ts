@@ -12,6 +12,7 @@ export const parserLevels = [
 ] as const
 export const parserEngines = ['pg_query_protobuf', 'pg_query_raw'] as const
 export const alwaysRead = 'every statement is read, once a template'
+const noLookups = 'lookup_query is refused'
 const oneParser = "there is one parser here, PostgreSQL's own"
 
 export const parserKeys = {
@@ -80,8 +81,11 @@ export const shardingKeys = {
     ['omnisharded', 'omnisharded_sticky', 'sharded'],
     'omnisharded_sticky',
     'How pg_catalog is read in a sharded database.',
+    { unused: 'catalogs are those of shard 0' },
   ),
-  canonicalize_type_information: boolean(false, 'Type OIDs of user types are those of shard 0.'),
+  canonicalize_type_information: boolean(false, 'Type OIDs of user types are those of shard 0.', {
+    unused: 'they always are',
+  }),
   load_schema: oneOf(
     ['on', 'off', 'auto'],
     'auto',
@@ -92,8 +96,12 @@ export const shardingKeys = {
   }),
   sharding_lookup_cache_size: bytes(67_108_864, 'Memory for results of lookup_query.', {
     env: null,
+    unused: noLookups,
   }),
-  sharding_lookup_timeout: duration(5_000, 'Time for a lookup_query.', { env: null }),
+  sharding_lookup_timeout: duration(5_000, 'Time for a lookup_query.', {
+    env: null,
+    unused: noLookups,
+  }),
   unique_id_min: integer(0, 'Added to every unique_id().', { env: null }),
   unique_id_function: oneOf(
     ['standard', 'compact'],
@@ -121,37 +129,56 @@ export const twoPhaseKeys = {
   }),
 } as const
 
+const resumed = 'a move that fails ends, and pgshard reshard resume goes on with what is missing'
+const allApplied =
+  'traffic is paused when all was applied, and the switch made when every change is'
+
 export const reshardKeys = {
   resharding_copy_format: oneOf(
     ['binary', 'text'],
     'binary',
     'Format of the copy; text allows integer to become bigint.',
+    { unused: 'binary where types and versions are the same, text else' },
   ),
   resharding_parallel_copies: integer(1, 'Tables copied at one time from one source host.', {
     env: null,
     min: 1,
+    unused: 'pgshard reshard --jobs says it',
   }),
-  resharding_copy_retry_max_attempts: integer(5, 'Attempts at one part.', { env: null }),
+  resharding_copy_retry_max_attempts: integer(5, 'Attempts at one part.', {
+    env: null,
+    unused: resumed,
+  }),
   resharding_copy_retry_min_delay: duration(1_000, 'Pause before the second attempt; doubles.', {
     env: null,
+    unused: resumed,
   }),
   resharding_replication_retry_max_attempts: integer(
     5,
     'Attempts to go on with a broken stream; 0: for ever.',
+    { unused: resumed },
   ),
-  resharding_replication_retry_min_delay: duration(1_000, 'Pause between them.'),
-  cutover_traffic_stop_threshold: bytes(1_000_000, 'Lag at which traffic is paused.'),
-  cutover_replication_lag_threshold: bytes(0, 'Lag at which the switch is made.'),
+  resharding_replication_retry_min_delay: duration(1_000, 'Pause between them.', {
+    unused: resumed,
+  }),
+  cutover_traffic_stop_threshold: bytes(1_000_000, 'Lag at which traffic is paused.', {
+    unused: allApplied,
+  }),
+  cutover_replication_lag_threshold: bytes(0, 'Lag at which the switch is made.', {
+    unused: allApplied,
+  }),
   cutover_last_transaction_delay: duration(
     1_000,
     'PgDog: or no replicated transaction for this long.',
     { unused: 'a cutover waits until every change has been applied' },
   ),
-  cutover_timeout: duration(30_000, 'Time for the cutover.'),
+  cutover_timeout: duration(30_000, 'Time for the cutover.', {
+    unused: 'pgshard reshard --budget-ms says how long writes may be paused',
+  }),
   cutover_timeout_action: oneOf(['abort', 'cutover'], 'abort', 'What happens then.'),
   cutover_save_config: boolean(
     false,
     'The switched configuration is written to the file, the old one kept as *.bak.toml.',
-    { env: null },
+    { env: null, unused: 'it always is' },
   ),
 } as const

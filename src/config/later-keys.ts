@@ -1,24 +1,8 @@
 /** Keys that are read and checked but do nothing yet; whoever writes one is told. A line goes when its effect comes. */
 export const laterKeys: ReadonlySet<string> = new Set([
-  'general.system_catalogs',
-  'general.canonicalize_type_information',
-  'general.sharding_lookup_cache_size',
-  'general.sharding_lookup_timeout',
   'general.unique_id_min',
   'general.unique_id_function',
-  'general.resharding_copy_format',
-  'general.resharding_parallel_copies',
-  'general.resharding_copy_retry_max_attempts',
-  'general.resharding_copy_retry_min_delay',
-  'general.resharding_replication_retry_max_attempts',
-  'general.resharding_replication_retry_min_delay',
-  'general.cutover_traffic_stop_threshold',
-  'general.cutover_replication_lag_threshold',
-  'general.cutover_timeout',
-  'general.cutover_timeout_action',
-  'general.cutover_save_config',
   'general.prepared_statements',
-  'general.dry_run',
   'replication.*',
 ])
 
@@ -28,6 +12,8 @@ export const laterKeys: ReadonlySet<string> = new Set([
  */
 export const refusedKeys: ReadonlySet<string> = new Set([
   'general.cross_shard_disabled',
+  'general.cutover_timeout_action',
+  'general.dry_run',
   'general.load_schema',
   'general.mirror_exposure',
   'general.mirror_queue',

@@ -94,6 +94,11 @@ describe('pgdog.toml', () => {
       'rewrite.shard_key = "ignore" would leave rows on the wrong shard; use "rewrite" or "error"',
     ],
     [
+      'a token that can be guessed',
+      `[general]\nweb_token = "short" #!\n${shop}`,
+      'web_token must have at least 16 characters',
+    ],
+    [
       'two words for commits',
       `[general]\ntwo_phase_commit = false\ncross_shard_writes = "two_phase" #!\n${shop}`,
       'cross_shard_writes = "two_phase" contradicts two_phase_commit = false',
@@ -103,6 +108,7 @@ describe('pgdog.toml', () => {
       `${shop}\n[admin]\nname = "shop" #!\n`,
       'admin.name "shop" is the name of a database too',
     ],
+    ['dry run', `[general]\ndry_run = true #!\n${shop}`, 'dry_run is not supported yet'],
     [
       'guard that does not guard',
       `${shop}\n[multi_tenant]\ncolumn = "t" #!\n`,
@@ -180,7 +186,7 @@ describe('sharded tables', () => {
     [
       'lookup',
       'lookup_query = "select 1" #!',
-      'lookup_query is not supported yet; rows would be misplaced',
+      'lookup_query is not supported: rows would be misplaced when its answer changes; use sharded_mappings',
     ],
     ['vector', 'data_type = "vector" #!', 'a vector key needs centroids'],
     [
