@@ -14,19 +14,17 @@ export type SharedAsset =
   | 'uplot.js'
   | 'uplot.css'
 
-const ofPackage: Readonly<Partial<Record<SharedAsset, string>>> = {
-  'uplot.js': 'uplot/dist/uPlot.iife.min.js',
-  'uplot.css': 'uplot/dist/uPlot.min.css',
+/** The package may stand anywhere above this one. */
+function pathOf(name: SharedAsset): string | URL {
+  if (name === 'uplot.js') return require.resolve('uplot/dist/uPlot.iife.min.js')
+  if (name === 'uplot.css') return require.resolve('uplot/dist/uPlot.min.css')
+  return new URL(`./browser/${name}`, import.meta.url)
 }
 
 export function sharedAsset(name: SharedAsset): string {
   const known = read.get(name)
   if (known !== undefined) return known
-  const inPackage = ofPackage[name]
-  const text = readFileSync(
-    inPackage ? require.resolve(inPackage) : new URL(`./browser/${name}`, import.meta.url),
-    'utf8',
-  )
+  const text = readFileSync(pathOf(name), 'utf8')
   read.set(name, text)
   return text
 }
