@@ -69,6 +69,21 @@ export class Stage {
     await this.#holder.query('rollback')
   }
 
+  /** Whether what `ask` sends stands behind the head, rather than on a server of its own. */
+  async carries(ask: () => Promise<unknown>): Promise<boolean> {
+    let isDone = false
+    const { headDone, sent } = await this.block(() =>
+      ask().then(() => {
+        isDone = true
+      }),
+    )
+    await this.freeServer()
+    const ranAlone = isDone
+    await this.unlock()
+    await Promise.all([headDone, sent])
+    return !ranAlone
+  }
+
   async close(): Promise<void> {
     const clients = [this.head, this.#holder, this.#occupier, this.#probe]
     await Promise.all(clients.map((client) => client.end().catch(() => undefined)))

@@ -57,17 +57,7 @@ describe('pipelining', () => {
     const client = await served.connect()
     try {
       for (let i = 0; i < 3; i++) await client.query(sql, values)
-      let isDone = false
-      const { headDone, sent } = await stage.block(() =>
-        client.query(sql, values).then(() => {
-          isDone = true
-        }),
-      )
-      await stage.freeServer()
-      const ranAlone = isDone
-      await stage.unlock()
-      await Promise.all([headDone, sent])
-      return !ranAlone
+      return await stage.carries(() => client.query(sql, values))
     } finally {
       await client.end()
     }
