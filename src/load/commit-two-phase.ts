@@ -2,14 +2,14 @@
 import type pg from 'pg'
 import { type Clock, systemClock } from '../base/clock.js'
 import { engineError } from '../errors/engine-error.js'
-import { commitTwoPhase } from '../executor/two-phase.js'
+import { commitTwoPhase, type TwoPhaseCommit } from '../executor/two-phase.js'
 import {
   readTwoPhaseIdentity,
   type TwoPhaseIdentity,
   type TwoPhaseServer,
   type WithServer,
 } from '../executor/two-phase-identity.js'
-import { recoverPrepared } from '../executor/two-phase-recovery.js'
+import { RECOVERY_GRACE_MS, recoverPrepared } from '../executor/two-phase-recovery.js'
 import { closePg } from '../pg/admin-query.js'
 import { clientWhere, connectPg } from '../pg/connect.js'
 import { isServerError, serverFailure } from '../pg/server-error.js'
@@ -63,19 +63,29 @@ export class LoadCommit {
   static async open(urls: readonly string[], clock: Clock = systemClock): Promise<LoadCommit> {
     const withServer = onNewClients(urls)
     const identity = await readTwoPhaseIdentity('copy-shard', urls.length, withServer)
-    const { committed } = await recoverPrepared({ identity, withServer })
+    const found = await recoverPrepared({ identity, withServer })
+    let { committed } = found
+    if (found.left.some(({ ageMs }) => ageMs < RECOVERY_GRACE_MS)) {
+      // Too young to be touched: it may be what a run has left that was killed a moment ago.
+      await clock.sleep(RECOVERY_GRACE_MS)
+      committed += (await recoverPrepared({ identity, withServer })).committed
+    }
     if (committed > 0) throw engineError('COPY_RECOVERED', { shards: committed })
     return new LoadCommit(urls, identity, clock)
   }
 
   /** `clients` have their transactions open, in the order of the shards. @returns shards that could not be told yet */
-  async commit(clients: readonly pg.Client[]): Promise<readonly number[]> {
+  async commit(
+    clients: readonly pg.Client[],
+    onStep?: TwoPhaseCommit['onStep'],
+  ): Promise<readonly number[]> {
     const parts = clients.map((client, shard) => ({ shard, server: serverOf(client) }))
     const { pending } = await commitTwoPhase(parts, {
       identity: this.#identity,
       withServer: onNewClients(this.#urls),
       clock: this.#clock,
       waitMs: WAIT_MS,
+      ...(onStep === undefined ? {} : { onStep }),
     })
     return pending
   }

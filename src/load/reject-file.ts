@@ -58,8 +58,13 @@ export class RejectFile {
     const isKept = keeps !== undefined
     this.#data = this.#open(path, isKept)
     this.#reasons = this.#open(`${path}.reasons`, isKept)
-    if (isKept) this.#keep(keeps, head)
-    else writeAll(this.#data, head)
+    try {
+      if (isKept) this.#keep(keeps, head)
+      else writeAll(this.#data, head)
+    } catch (error) {
+      this.close(undefined)
+      throw this.#failed(error)
+    }
   }
 
   /** Writes the rows of a batch, in the order of the file, and waits for the disk. */
@@ -75,7 +80,11 @@ export class RejectFile {
   }
 
   close(tail: Buffer | undefined): void {
-    if (tail !== undefined) writeAll(this.#data, tail)
+    try {
+      if (tail !== undefined) writeAll(this.#data, tail)
+    } catch {
+      // All rows are there, and binary data may end without its trailer.
+    }
     closeSync(this.#data)
     closeSync(this.#reasons)
   }
