@@ -6,6 +6,7 @@ import type { HostTarget } from '../../../src/pg/host-client.js'
 import type { ConfigSwitch } from '../../../src/reshard/cutover/switch-config.js'
 import { noGate } from '../../../src/reshard/cutover/traffic-gate.js'
 import { type RunOptions, runReshard } from '../../../src/reshard/reshard.js'
+import { dumpSchema } from '../../../src/reshard/schema/dump-schema.js'
 import type { ReshardSide } from '../../../src/reshard/side.js'
 import { shopSharding } from '../../support/moving-shop.js'
 import { at, on, useSides } from './move-rig.js'
@@ -94,7 +95,7 @@ function changes(tenant: number, round: number): string[] {
 
 const tenants = [1, 2, 3, 4, 5, 6, 7, 8]
 
-test('D8, O4, O5: every awkward table arrives whole while it is written, 2 → 3', async () => {
+test('D8, D219, O4, O5: every awkward table arrives whole while it is written, 2 → 3', async () => {
   const source = await side('a', 2)
   const target = await side('b', 3)
   for (const shard of source.shards) {
@@ -163,4 +164,13 @@ test('D8, O4, O5: every awkward table arrives whole while it is written, 2 → 3
     `SELECT attidentity AS kind FROM pg_attribute WHERE attrelid = 'ids'::regclass AND attname IN ('id', 'always') ORDER BY attname`,
   )
   expect(kinds.map(({ kind }) => kind)).toEqual(['a', 'd'])
+  const how = { sourceMajor: 15, targetMajor: 15 }
+  const [was, ...made] = await Promise.all(
+    [source.shards[0]!, ...target.shards].map((shard) => dumpSchema(shard, how)),
+  )
+  const named = (dump: typeof was) => dump?.after.map(({ type, name }) => `${type} ${name}`)
+  for (const dump of made) {
+    expect(dump.before).toBe(was?.before)
+    expect(named(dump)).toEqual(named(was))
+  }
 }, 120_000)

@@ -26,7 +26,12 @@ export const reshard = (
   runCli(
     [
       ...['reshard', verb, '--config', shop.config, ...move, '--yes', '--json'],
-      ...['--proxy', consoleUrl(port), '--budget-ms', '20000', ...more],
+      ...[
+        '--proxy',
+        consoleUrl(port),
+        ...(more.includes('--budget-ms') ? [] : ['--budget-ms', '20000']),
+        ...more,
+      ],
     ],
     { timeoutMs: 150_000, env },
   )
