@@ -48,6 +48,7 @@ describe('D140: a load', () => {
     }
   })
   beforeEach(async () => {
+    await everywhere('rollback')
     await everywhere(
       'drop schema if exists pgshard cascade; drop table if exists t; create table t (id bigint, a text)',
     )
