@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { openPage, type PageOptions, type WatchedPage } from './chromium.js'
 import { type CliProgram, projectRoot } from './run-cli.js'
+import { waitFor } from './wait-for.js'
 
 export const WEB_TOKEN = 'a-token-for-tests-only'
 
@@ -12,7 +13,7 @@ export const webSettings = ['web_port = 0', `web_token = "${WEB_TOKEN}"`]
 
 /** Where the page is, as serve has said. */
 export async function webAddress(program: CliProgram): Promise<string> {
-  const [, url] = await program.waitForOutput(/web page on (http:\/\/\S+)/)
+  const [, url] = await program.waitForOutput(/web page on (http:\/\/\S+)/, 60_000)
   return url as string
 }
 
@@ -29,16 +30,12 @@ export async function openWebPage(
   return opened
 }
 
-/** Waits until the page was told of so many moments more. */
+/** Waits until the page was told of so many moments more. Asked from here: the page's policy lets nobody poll inside it. */
 export async function hears(page: Page, more: number): Promise<void> {
-  const now = Number(await page.evaluate('Number(document.body.dataset.heard ?? 0)'))
-  await page.waitForFunction(
-    `Number(document.body.dataset.heard ?? 0) >= ${now + more}`,
-    undefined,
-    {
-      timeout: 30_000,
-    },
-  )
+  await page.locator('#tab-overview').waitFor()
+  const heard = () => page.evaluate('Number(document.body.dataset.heard ?? 0)') as Promise<number>
+  const first = await heard()
+  await waitFor(async () => (await heard()) >= first + more, { deadlineMs: 60_000 })
 }
 
 export const views = [

@@ -1,5 +1,5 @@
 /** The web page while a database moves: its steps, its tables, its charts, and the pause of its cutover. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { seriousProblems, useChromium } from '../../support/chromium.js'
 import { consoleUrl, makeShop, move, startWriters } from '../../support/live-shop.js'
 import { runCli, startCli } from '../../support/run-cli.js'
@@ -8,9 +8,14 @@ import { usePostgres } from '../../support/use-postgres.js'
 import { waitFor } from '../../support/wait-for.js'
 import { choose, openWebPage, picture, webAddress, webSettings } from '../../support/web-page.js'
 
-test.skipIf(isMissing('chromium'))(
-  'shows a move from its copy to its cutover',
-  async () => {
+describe.skipIf(isMissing('chromium'))('the web page', () => {
+  const browser = useChromium()
+  const postgres = usePostgres({
+    version: 15,
+    settings: { max_wal_senders: '40', max_replication_slots: '40' },
+  })
+
+  test('shows a move from its copy to its cutover', async () => {
     const shop = await makeShop(postgres(), 2, 3, webSettings)
     const serve = startCli(['serve', '--config', shop.config, '--users', shop.users])
     const url = await webAddress(serve)
@@ -46,12 +51,5 @@ test.skipIf(isMissing('chromium'))(
     await close()
     await writers.stop()
     await serve.stop()
-  },
-  240_000,
-)
-
-const browser = useChromium()
-const postgres = usePostgres({
-  version: 15,
-  settings: { max_wal_senders: '40', max_replication_slots: '40' },
+  }, 240_000)
 })

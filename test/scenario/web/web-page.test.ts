@@ -1,8 +1,10 @@
 /** The web page in the real Chromium: two workers under load, who gets in, with the keyboard alone, on a small screen, after a shard dies. */
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.js'
 import { openPage, overflow, seriousProblems, useChromium } from '../../support/chromium.js'
 import { type Served, startServe } from '../../support/serve.js'
+import { bySize } from '../../support/test-size.js'
 import { isMissing } from '../../support/tools.js'
 import { usePostgres } from '../../support/use-postgres.js'
 import { waitFor } from '../../support/wait-for.js'
@@ -39,7 +41,8 @@ function startLoad(served: Served, count: number): { stop(): Promise<void>; done
           : `SELECT note FROM orders WHERE tenant = ${tenant}`
       await client.query(sql).then(
         () => done++,
-        () => undefined,
+        // a shard that is gone refuses at once: no endless turning
+        () => systemClock.sleep(100),
       )
     }
     await client.end()
@@ -59,7 +62,7 @@ describe.skipIf(isMissing('chromium'))('the web page', () => {
   const browser = useChromium()
   let served: Served
   let url: string
-  let load: ReturnType<typeof startLoad>
+  let load: ReturnType<typeof startLoad> | undefined
 
   beforeAll(async () => {
     const { servers, database } = postgres()
@@ -74,10 +77,11 @@ describe.skipIf(isMissing('chromium'))('the web page', () => {
     url = await webAddress(served.program)
     for (let tenant = 0; tenant < 300; tenant += 10)
       await served.query(`INSERT INTO orders VALUES (${tenant}, 'secret word')`)
-    load = startLoad(served, 6)
-    await waitFor(() => load.done() > 100)
+    const started = startLoad(served, 6)
+    load = started
+    await waitFor(() => started.done() > 100)
   }, 120_000)
-  afterAll(() => load.stop())
+  afterAll(() => load?.stop())
 
   test('only who brings the token gets in, and keeps a cookie that no script reads', async () => {
     const { page, complaints, close } = await openPage(browser())
@@ -157,12 +161,20 @@ describe.skipIf(isMissing('chromium'))('the web page', () => {
     await close()
   })
 
-  test.each([
-    ['light', 1280],
-    ['dark', 1280],
-    ['light', 390],
-    ['dark', 390],
-  ] as const)(
+  const looks: readonly (readonly ['light' | 'dark', number])[] = bySize(
+    [
+      ['light', 1280],
+      ['dark', 390],
+    ],
+    [
+      ['light', 1280],
+      ['dark', 1280],
+      ['light', 390],
+      ['dark', 390],
+    ],
+  )
+
+  test.each(looks)(
     '%s, %i pixels: axe finds nothing serious, nothing is cut off',
     async (scheme, width) => {
       const { page, complaints, close } = await openWebPage(browser(), url, {
@@ -171,7 +183,6 @@ describe.skipIf(isMissing('chromium'))('the web page', () => {
       })
       for (const view of views) {
         await choose(page, view)
-        await hears(page, 1)
         expect(await seriousProblems(page), view).toEqual([])
         expect(await overflow(page), view).toBeLessThanOrEqual(0)
       }
@@ -221,7 +232,7 @@ describe.skipIf(isMissing('chromium'))('the web page', () => {
     await close()
   })
 
-  test('says in words that a shard died, since when, and takes it back when it returns', async () => {
+  test('says in words that a shard died, and since when', async () => {
     const { page, complaints, close } = await openWebPage(browser(), url)
     expect(await page.locator('#problems li').count()).toBe(0)
     const lost = postgres().servers[2]!
