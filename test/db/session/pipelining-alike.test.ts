@@ -48,12 +48,25 @@ describe('reads that follow one another', () => {
     afterAll(() => client.end())
 
     it('are taken in any pieces', async () => {
-      for (let cut = 1; cut < ask(4).length; cut += 3) {
-        client.send(ask(4).subarray(0, cut))
+      const whole = ask(47)
+      const { length } = whole
+      for (const cut of [
+        1,
+        4,
+        5,
+        6,
+        20,
+        length - 6,
+        length - 5,
+        length - 3,
+        length - 2,
+        length - 1,
+      ]) {
+        client.send(whole.subarray(0, cut))
         // the first piece is read by itself
         await new Promise((resolve) => setImmediate(resolve))
-        client.send(ask(4).subarray(cut))
-        expect(valuesOf(await client.untilReady())).toEqual(['v4'])
+        client.send(whole.subarray(cut))
+        expect(valuesOf(await client.untilReady())).toEqual(['v47'])
         expect(valuesOf((await client.ask(ask(5)))[0]!)).toEqual(['v5'])
       }
     })
