@@ -34,14 +34,14 @@ export interface Situation {
 }
 
 /** One of the loads that follow each other, each of tables that are known only when the one before is done. */
-export interface Round {
+interface Round {
   /** Shards that have begun their transaction. */
   readonly begun: ReadonlySet<number>
   readonly isFirst: boolean
   readonly isLast: boolean
 }
 
-export const onlyRound: Round = { begun: new Set(), isFirst: true, isLast: true }
+const onlyRound: Round = { begun: new Set(), isFirst: true, isLast: true }
 
 export interface Source {
   readonly shard: number

@@ -6,7 +6,7 @@ import { joinedTo } from './part-sql.js'
 import { type Load, planLoad, type Situation } from './plan-load.js'
 import type { Taken } from './take-rows.js'
 
-export interface RoundWork {
+interface RoundWork {
   /** The values of a copy's column as an array; undefined when there are too many. */
   keysOf(joined: JoinedRows): Promise<string | null | undefined>
   /** Copies what a load says; `before` was taken already. Gives all that was taken. */
