@@ -75,6 +75,11 @@ export class BenchConnection implements ServerReceiver {
     return this.#server.status !== TX_IDLE
   }
 
+  /** It ended while nothing was asked of it, or before. */
+  get isLost(): boolean {
+    return this.#server.lost !== undefined
+  }
+
   isPrepared(name: string): boolean {
     return this.#prepared.has(name)
   }

@@ -47,7 +47,8 @@ export class PickedConnections implements ConnectionSource {
     const { book, clock } = this.#picking
     const { index, taken } = await pickHost(this.#picking, async (host) => {
       const kept = this.#kept.get(host)
-      if (kept) return kept
+      if (kept && !kept.isLost) return kept
+      if (kept) this.#forget(host)
       const startMs = clock.monotonicMs()
       const opened = await this.#open(host)
       book.opened(host, clock.monotonicMs() - startMs)
@@ -69,6 +70,11 @@ export class PickedConnections implements ConnectionSource {
   drop(connection: BenchConnection): void {
     const host = this.#hostOf(connection)
     if (host === undefined) return
+    this.#picking.book.used(host, -1)
+    this.#forget(host)
+  }
+
+  #forget(host: number): void {
     this.#kept.delete(host)
     this.#picking.book.closed(host)
   }

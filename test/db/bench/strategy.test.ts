@@ -4,6 +4,7 @@ import { benchRun } from '../../support/bench-run.js'
 import { scriptFile } from '../../support/script-file.js'
 import { type Spoiler, startSpoiler } from '../../support/spoiler.js'
 import { usePostgres } from '../../support/use-postgres.js'
+import { waitFor } from '../../support/wait-for.js'
 
 const postgres = usePostgres({ version: 15, count: 3 })
 const spoilers: Spoiler[] = []
@@ -58,6 +59,40 @@ describe('strategies', () => {
     const report = await run('server_affinity')
     expect(done(report)).toEqual([0, 300, 0])
     expect(report.nodes[0]!.connect_failures).toBeGreaterThan(0)
+  })
+
+  test('a host that dies is left by those that used it, without a failure where they were elsewhere', async () => {
+    for (const i of [0, 1, 2]) await postgres().query('create table seen(n int)', [], i)
+    const rows = async (server: number) =>
+      (await postgres().query('select count(*)::int as n from seen', [], server))[0]!['n'] as number
+    const interrupt = new AbortController()
+    const running = benchRun(
+      target(),
+      {
+        file: [scriptFile('insert into seen values (1);\n')],
+        client: 1,
+        time: 60,
+        transactions: undefined,
+        strategy: 'server_affinity',
+        reconnect: 30,
+      },
+      interrupt.signal,
+    )
+    running.catch(() => undefined)
+    await waitFor(async () => (await rows(0)) > 10)
+    await spoilers[0]!.refuse(true)
+    spoilers[0]!.strike('reset')
+    await waitFor(async () => (await rows(1)) > 10)
+    const before = await rows(0)
+    await spoilers[0]!.refuse(false)
+    // it is asked again when the blocklist forgets it
+    await waitFor(async () => (await rows(0)) > before + 5, { deadlineMs: 30_000 })
+    interrupt.abort()
+    const { report, exitCode } = await running
+    expect([exitCode, report.aborted_clients]).toEqual([0, 0])
+    expect(report.connection_failures).toBeLessThanOrEqual(1)
+    expect(report.nodes[0]!.connections).toBeGreaterThan(1)
+    expect(report.nodes[1]!.transactions).toBeGreaterThan(0)
   })
 
   test('best response time: a slow host gets next to nothing', async () => {
