@@ -40,12 +40,18 @@ vi.mock('../../src/pg/connect.js', async (importActual) => {
 })
 vi.mock('../../src/pg/admin-query.js', async (importActual) => {
   const actual = await importActual<typeof import('../../src/pg/admin-query.js')>()
-  const closePg: typeof actual.closePg = async (client) => {
-    const url = kept.urls.get(client)
-    if (url === undefined) return await actual.closePg(client)
-    kept.idle.set(url, [...(kept.idle.get(url) ?? []), client])
-  }
-  return { ...actual, closePg }
+  const keepOr =
+    (close: (client: pg.Client) => Promise<void>) =>
+    async (client: pg.Client): Promise<void> => {
+      const url = kept.urls.get(client)
+      if (url === undefined) return await close(client)
+      // What the last load wanted to hear of it.
+      client.removeAllListeners('end')
+      kept.idle.set(url, [...(kept.idle.get(url) ?? []), client])
+    }
+  const closePg = keepOr(actual.closePg)
+  const leavePg = keepOr(actual.leavePg)
+  return { ...actual, closePg, leavePg }
 })
 
 /** 20,000 over the four versions. */
