@@ -56,7 +56,7 @@ describe('metrics of three shards', () => {
     expect(grown('total_errors')).toBe(0)
   })
 
-  test('D206: each figure moves as the session says', async () => {
+  test('D182, D206: each figure moves as the session says', async () => {
     const { served, key } = rig()
     const client = await connect(served)
     const before = await scrape(served)

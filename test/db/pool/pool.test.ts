@@ -139,7 +139,7 @@ describe('reload', () => {
     moved.release()
   })
 
-  it('refuses callers of a database that was removed', async () => {
+  it('D211: refuses callers of a database that was removed, because its pool is offline', async () => {
     const { app, pools } = start(definePool([[hostOn(0)]]))
     ;(await app.checkout(0, 'primary')).release()
     pools.apply([])

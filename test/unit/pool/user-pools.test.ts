@@ -67,7 +67,7 @@ describe('hosts that fail', () => {
     expect(await portOf(user, 'primary')).toBe(1)
   })
 
-  it('says which hosts are down when all are, and tries them again for the next caller', async () => {
+  it('D211, D214: says which hosts are down when all are, and tries them again for the next caller', async () => {
     const { user, fake } = start(three(), { readWriteSplit: 'exclude_primary' })
     fake.down.add(1).add(2).add(3)
     for (let i = 0; i < 3; i++)
@@ -76,7 +76,7 @@ describe('hosts that fail', () => {
     expect([1, 2, 3]).toContain(await portOf(user, 'any'))
   })
 
-  it('names the ban by hand when every host has one', async () => {
+  it('D211, D215: names the ban by hand when every host has one', async () => {
     const { user, pools } = start([
       defineHost({ port: 1, role: 'replica' }),
       defineHost({ port: 2, role: 'replica' }),
