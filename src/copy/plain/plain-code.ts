@@ -46,7 +46,7 @@ export const places = {
 } as const
 export const MOST_BUCKETS = places.notes - places.map
 /** A row is copied sixteen bytes at a time, the last time beyond its end. */
-export const COPY_SLACK = 15
+const COPY_SLACK = 15
 /** What LineMap writes as one byte. */
 const MOST_GAP = 0x40
 

@@ -13,7 +13,7 @@ type Named =
 export type Code = readonly Item[]
 
 const types = { i32: 0x7f, i64: 0x7e, v128: 0x7b } as const
-export type ValueType = keyof typeof types
+type ValueType = keyof typeof types
 
 /** LEB128, signed: as constants are written. */
 function signed(value: bigint): number[] {
