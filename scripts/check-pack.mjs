@@ -1,5 +1,5 @@
 /**
- * `npm pack`, then an install into an empty folder, then what a newcomer does there: help, the library with its types, and
+ * `npm pack` of the tree as it was built (`npm run build` first), then an install into an empty folder, then what a newcomer does there: help, the library with its types, and
  * the whole demo. Prints a line for each step and fails at the first that does not hold. `--no-demo` leaves out the demo.
  */
 import { spawnSync } from 'node:child_process'
@@ -54,7 +54,9 @@ try {
 
 try {
   const packed = JSON.parse(
-    run('pack', 'npm', ['pack', '--json', '--pack-destination', folder], { cwd: root }),
+    run('pack', 'npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], {
+      cwd: root,
+    }),
   )
   const [{ filename, files }] = packed
   for (const wanted of [
