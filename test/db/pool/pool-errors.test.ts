@@ -126,7 +126,7 @@ describe('pool errors', () => {
     await holder.query('BEGIN')
     await holder.query('SELECT 1')
     const second = await connect(served)
-    const ended = new Promise((resolve) => second.on('end', resolve))
+    const ended = new Promise<void>((resolve) => second.on('end', resolve))
     expect((await failureOf(second.query('SELECT 1'))).code).toBe('53300')
     await ended
   })
