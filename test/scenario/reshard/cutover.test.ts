@@ -100,15 +100,18 @@ test.runIf(testSize === 'full')(
     const { program, port } = await startServe(shop)
     const writers = startWriters(postgres(), port, 4)
     await waitFor(() => writers.model.size > 50)
+    // It holds no lock and no transaction id: only the pause waits for it.
     const client = await connectThrough(postgres(), port)
-    await client.query('BEGIN')
-    await client.query('INSERT INTO acct VALUES (90000, 1)')
+    const sleeping = client.query('SELECT pg_sleep(600)').catch((error: unknown) => error)
     const late = await reshard(shop, 'run', port, ['--budget-ms', '300'])
     expect(late.code, outputOf(late)).toBe(6)
     expect(outputOf(late)).toContain('RESHARD_PAUSE')
     const before = writers.model.size
     await waitFor(() => writers.model.size > before + 50)
-    await client.query('ROLLBACK')
+    await postgres().query(
+      `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()`,
+    )
+    expect(await sleeping).toMatchObject({ code: '57014' })
     await client.end()
     const resumed = await reshard(shop, 'resume', port)
     expect(resumed.code, outputOf(resumed)).toBe(0)
