@@ -30,7 +30,7 @@ const FAR = 2 ** 30
 
 const keyBytes: Readonly<Record<string, number>> = { smallint: 2, integer: 4, bigint: 8 }
 
-export interface PlainRequest {
+interface PlainRequest {
   readonly options: CopyOptions
   readonly layout: CopyLayout
   readonly placer: KeyPlacer
