@@ -29,7 +29,7 @@ const lines = readFileSync('fixtures/hash/pg-partition-hash.jsonl', 'utf8')
   )
 
 describe('key placer against recorded partitions', () => {
-  it('D101, D102, D108: places all 534 keys in text, string and binary form', () => {
+  it('D4, D101, D102, D108: places all 534 keys in text, string and binary form', () => {
     expect(lines).toHaveLength(534)
     for (const { type, key, shard_of } of lines) {
       for (const [n, shard] of Object.entries(shard_of)) {
@@ -131,7 +131,7 @@ describe('text forms', () => {
 })
 
 describe('lists and ranges', () => {
-  it('D104: compares list values by type and maps NULL only where it is listed', () => {
+  it('D4, D104: compares list values by type and maps NULL only where it is listed', () => {
     const entries = [
       { values: ['1', '2.50'], shard: 0 },
       { values: ['NaN', null], shard: 1 },
@@ -148,7 +148,7 @@ describe('lists and ranges', () => {
     expect(other.ofString('3')).toBe(3)
     expect(other.ofNull()).toBe(3)
   })
-  it('D105: takes starts in and ends out, and refuses NULL without a default', () => {
+  it('D4, D105: takes starts in and ends out, and refuses NULL without a default', () => {
     const placer = makeKeyPlacer(
       tableOf('bigint', {
         kind: 'range',
@@ -216,7 +216,7 @@ describe('vectors', () => {
     return bytes
   }
 
-  it('D13, D107: go to the shard of the nearest centroid by L2, of several to the first', () => {
+  it('D4, D13, D107: go to the shard of the nearest centroid by L2, of several to the first', () => {
     expect(placer.ofString('[0.4,0.4,0.4]')).toBe(0)
     expect(placer.ofString(' [ .9 , 1e0 , 0.8 ] ')).toBe(1)
     expect(placer.ofString('[0.5,0.5,0.5]')).toBe(0)
