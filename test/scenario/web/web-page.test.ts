@@ -95,7 +95,7 @@ describe.skipIf(isMissing('chromium'))('the web page', () => {
     await page.getByLabel('Token').fill('not this one, surely')
     await page.getByRole('button', { name: 'Open' }).click()
     await page.getByRole('alert').waitFor()
-    complaints.splice(0) // the refusals themselves
+    const refusals = complaints.length
     await page.getByLabel('Token').fill(WEB_TOKEN)
     await page.getByRole('button', { name: 'Open' }).click()
     await hears(page, 1)
@@ -103,7 +103,7 @@ describe.skipIf(isMissing('chromium'))('the web page', () => {
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' })
     expect(cookie?.value).not.toContain(WEB_TOKEN)
     expect(await page.evaluate('document.cookie')).toBe('')
-    expect(complaints).toEqual([])
+    expect(complaints.slice(refusals)).toEqual([])
     await page.goto(`${url}?token=${WEB_TOKEN}`)
     await hears(page, 1)
     expect(page.url()).not.toContain('token')
