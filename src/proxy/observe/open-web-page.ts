@@ -1,5 +1,4 @@
 /** The web page of `serve`, when it is asked for: its port, its token, what it looks at. Loaded late, as most proxies have none. */
-import { isIP } from 'node:net'
 import { readChartedMoves } from '../../tasks/charted-moves.js'
 import { Feed } from '../../web/feed.js'
 import { startHttpServer } from '../../web/http-server.js'
@@ -22,7 +21,7 @@ export async function openWebPage(
   const routes = pageRoutes(feed, new WebAccess(token))
   const server = await startHttpServer({ host, port, routes })
   feed.start()
-  const at = isIP(server.host) === 6 ? `[${server.host}]` : server.host
+  const at = server.host.includes(':') ? `[${server.host}]` : server.host
   const secret = webToken === undefined ? `?token=${token}` : ''
   announce(`web page on http://${at}:${server.port}/${secret}`)
   if (!isLoopback(host))

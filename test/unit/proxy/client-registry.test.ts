@@ -13,6 +13,7 @@ const figures = {
   waitMs: 0,
   queryMs: 0,
   transactionMs: 0,
+  idleTransactionMs: 0,
 }
 const client = (database = 'app'): ClientHandle =>
   ({ user: 'u', database, figures: { ...figures } }) as unknown as ClientHandle
