@@ -29,7 +29,7 @@ export const rooms = {
   client: ['pg', 'topology', 'base', 'errors'], // createBalancedPool
   bench: ['report', 'client', 'server', 'pg', 'topology', 'wire', 'metrics', 'base', 'errors'],
   ha: ['pg', 'topology', 'base', 'errors'],
-  advise: ['sql', 'plan', 'routing', 'sharding', 'catalog', 'datum', 'base', 'errors'], // the only room that imports pgsql-ast-parser
+  advise: ['pg', 'sql', 'plan', 'routing', 'sharding', 'catalog', 'datum', 'base', 'errors'], // the only room that imports pgsql-ast-parser
   cluster: ['pg', 'server', 'net', 'topology', 'base', 'errors'],
   cli: ['config', 'topology', 'datum', 'base', 'errors'],
   gather: ['plan', 'sharding', 'server', 'wire', 'base', 'errors'], // of sharding the sets of a program; it is lent servers, and has no pool
