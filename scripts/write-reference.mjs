@@ -44,7 +44,6 @@ function typeText(definition) {
 function meaning(section, key, definition, { effectOf }) {
   const effect = effectOf(section.name, key, definition)
   const notes = []
-  if (effect === 'later') notes.push('**No effect yet**, said at start.')
   if (effect === 'refused') notes.push('**Not supported yet**, refused at start.')
   if (effect === 'unused') notes.push(`Read and not used: ${definition.unused}.`)
   if (definition.own) notes.push('Ours, unknown to PgDog.')

@@ -96,7 +96,8 @@ export function bracketed(section: Pick<SectionDefinition, 'name' | 'list'>): st
   return section.list ? `[[${section.name}]]` : `[${section.name}]`
 }
 
-function tellEffect(
+/** Says of a key that was written, in a file or in the environment, when it is refused or not needed. */
+export function tellEffect(
   section: SectionDefinition,
   key: string,
   definition: KeyDefinition,
@@ -108,7 +109,6 @@ function tellEffect(
   const name = section.name === 'general' ? key : `${section.name}.${key}`
   if (effect === 'refused' && value !== definition.fallback)
     problems.error(place, `${name} is not supported yet`)
-  if (effect === 'later') problems.warn(place, `${name} has no effect yet`)
   if (effect === 'unused') problems.warn(place, `${name} is not used: ${definition.unused}`)
 }
 

@@ -5,9 +5,9 @@ import type { DatabaseTopology } from '../topology/topology.js'
 import { type Entry, withDefaults } from './check-section.js'
 import type { EntriesOf } from './compile-sharding.js'
 import { adminKeys } from './config-keys-databases.js'
-import { mirroringKeys, omnishardedKeys, queryParserKeys } from './config-keys-sections.js'
+import { omnishardedKeys, queryParserKeys } from './config-keys-sections.js'
 import { type GeneralConfig, generalKeys } from './config-sections.js'
-import type { AdminConfig, CrossShardWrites, DatabaseOptions, MirrorRule } from './loaded-config.js'
+import type { AdminConfig, CrossShardWrites, DatabaseOptions } from './loaded-config.js'
 import type { Place, Problems } from './problems.js'
 import { nearest } from './suggest.js'
 
@@ -108,34 +108,6 @@ export function compileAdmin(
     names: names.filter((name) => !taken.includes(name)),
     user: values.user,
     password: values.password,
-  })
-}
-
-/** [[mirroring]] with the general defaults. */
-export function compileMirroring(
-  entries: readonly Entry[],
-  general: GeneralConfig,
-  databases: readonly DatabaseTopology[],
-  problems: Problems,
-): readonly MirrorRule[] {
-  return entries.flatMap((entry) => {
-    const values = withDefaults(mirroringKeys, entry.values)
-    const { sourceDb: source, destinationDb: destination } = values
-    if (source === undefined || destination === undefined) return []
-    for (const [key, name] of [
-      ['source_db', source],
-      ['destination_db', destination],
-    ] as const) {
-      if (!databases.some((database) => database.name === name))
-        problems.error(entry.placeOf(key), `there is no database "${name}"`)
-    }
-    return {
-      source,
-      destination,
-      queueLength: values.queueLength ?? general.mirrorQueue,
-      exposure: values.exposure ?? general.mirrorExposure,
-      level: values.level,
-    }
   })
 }
 

@@ -1,6 +1,7 @@
 /** Keys of [[databases]], [[users]] and [admin]. Descriptions only. */
 
 import { poolerModes } from './config-keys-pool.js'
+import { sameForSingle } from './config-keys-routing.js'
 import { authTypes } from './config-keys-service.js'
 import { boolean, duration, integer, oneOf, path, string, strings } from './key-types.js'
 
@@ -101,7 +102,9 @@ export const userKeys = {
   schema_admin: boolean(false, 'Used by reshard and setup to make objects.'),
   cross_shard_disabled: boolean(undefined, 'Instead of general.cross_shard_disabled.'),
   two_phase_commit: boolean(undefined, 'Instead of general.two_phase_commit.'),
-  two_phase_commit_auto: boolean(undefined, 'Instead of general.two_phase_commit_auto.'),
+  two_phase_commit_auto: boolean(undefined, 'Instead of general.two_phase_commit_auto.', {
+    unused: sameForSingle,
+  }),
   ...poolOverrides,
 } as const
 

@@ -1,6 +1,10 @@
 /** Keys of [general] on parsing, sharding, two-phase commit and resharding. Descriptions only. */
 import { boolean, bytes, duration, integer, oneOf, path } from './key-types.js'
 
+const ownIds = 'pgshard.unique_id() is a function of each shard, made by setup'
+/** Of two_phase_commit_auto, also a user's own. */
+export const sameForSingle =
+  'single statements over several shards are committed as cross_shard_writes says'
 const decisions = 'the decision of a two-phase commit is a row in the database, not a file'
 
 export const parserLevels = [
@@ -102,11 +106,12 @@ export const shardingKeys = {
     env: null,
     unused: noLookups,
   }),
-  unique_id_min: integer(0, 'Added to every unique_id().', { env: null }),
+  unique_id_min: integer(0, 'Added to every unique_id().', { env: null, unused: ownIds }),
   unique_id_function: oneOf(
     ['standard', 'compact'],
     'standard',
     'Width of unique_id(): 63 bits, or 53 for JavaScript.',
+    { unused: ownIds },
   ),
 } as const
 
@@ -116,7 +121,10 @@ export const twoPhaseKeys = {
     'PgDog\'s switch: false, when written, means cross_shard_writes = "error"; true means "two_phase".',
     { env: null },
   ),
-  two_phase_commit_auto: boolean(undefined, 'The same for single statements.', { env: null }),
+  two_phase_commit_auto: boolean(undefined, 'The same for single statements.', {
+    env: null,
+    unused: sameForSingle,
+  }),
   two_phase_commit_wal_dir: path("Directory of PgDog's log.", { unused: decisions }),
   two_phase_commit_wal_segment_size: bytes(16_777_216, 'Size of its segments.', {
     unused: decisions,

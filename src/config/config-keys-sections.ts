@@ -227,7 +227,9 @@ export const vaultKeys = {
   approle_role_id: string(undefined, 'Role for approle.'),
   approle_secret_id_file: path('File with its secret id.'),
   namespace: string(undefined, 'Namespace.'),
-  client_token_ttl: seconds(60, 'How long a checked password is believed.'),
+  client_token_ttl: seconds(60, 'How long a checked password is believed.', {
+    unused: 'passwords of clients do not come from Vault (vault_path is refused)',
+  }),
 } as const
 
 export const haKeys = {

@@ -129,6 +129,7 @@ export const cacheKeys = {
     ['disabled', 'extended', 'extended_anonymous', 'full'],
     'extended',
     'Which prepared statements are shared between server connections; full: SQL PREPARE too.',
+    { unused: 'all kinds are shared between server connections, SQL PREPARE too' },
   ),
   prepared_statements_limit: integer(
     Number.POSITIVE_INFINITY,

@@ -5,7 +5,7 @@ import { parserKeys, reshardKeys, shardingKeys, twoPhaseKeys } from './config-ke
 import * as sections from './config-keys-sections.js'
 import { cacheKeys, logKeys, metricKeys, securityKeys } from './config-keys-service.js'
 import type { KeyDefinition, KeyTable, ValuesOf } from './key-types.js'
-import { laterKeys, refusedKeys } from './later-keys.js'
+import { refusedKeys } from './refused-keys.js'
 
 export const generalKeys = {
   ...listenKeys,
@@ -136,16 +136,14 @@ export function sectionNamed(name: string): SectionDefinition {
   return found
 }
 
-/** later: a warning. refused: an error, because to ignore it would be unsafe or wrong. unused: never needed here. */
-export type KeyEffect = 'working' | 'later' | 'refused' | 'unused'
+/** refused: an error, because to ignore it would be unsafe or wrong. unused: never needed here. */
+export type KeyEffect = 'working' | 'refused' | 'unused'
 
-/** Whether writing a key does something yet. */
+/** What writing a key does. */
 export function effectOf(sectionName: string, key: string, definition: KeyDefinition): KeyEffect {
   if (definition.unused !== undefined) return 'unused'
-  const listed = (keys: ReadonlySet<string>) =>
-    keys.has(`${sectionName}.${key}`) || keys.has(`${sectionName}.*`)
-  if (listed(refusedKeys)) return 'refused'
-  return listed(laterKeys) ? 'later' : 'working'
+  const isRefused = refusedKeys.has(`${sectionName}.${key}`) || refusedKeys.has(`${sectionName}.*`)
+  return isRefused ? 'refused' : 'working'
 }
 
 /** The environment variable that gives a key's default; undefined: none. */

@@ -1,5 +1,5 @@
 /** Keys given as text: environment variables and the parameters of a database URL. Laxer than TOML, as PgDog is. */
-import { checkValue } from './check-section.js'
+import { checkValue, tellEffect } from './check-section.js'
 import { configSections, environmentName } from './config-sections.js'
 import type { KeyDefinition } from './key-types.js'
 import type { Place, Problems } from './problems.js'
@@ -66,8 +66,10 @@ export function readEnvironment(
       const name = environmentName(section.name, key, definition)
       const text = name === undefined ? undefined : env[name]
       if (name === undefined || text === undefined || text === '') continue
-      const value = checkText(name, definition, text, { file: `environment ${name}` }, problems)
+      const place = { file: `environment ${name}` }
+      const value = checkText(name, definition, text, place, problems)
       if (value === undefined) continue
+      tellEffect(section, key, definition, place, problems, value)
       found[key] = value
       names.set(`${section.name}.${key}`, name)
     }

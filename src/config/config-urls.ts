@@ -4,7 +4,6 @@
  */
 import type { Entry } from './check-section.js'
 import { databaseKeys } from './config-keys-databases.js'
-import { mirroringKeys } from './config-keys-sections.js'
 import { checkText } from './config-text.js'
 import type { KeyTable } from './key-types.js'
 import type { Place, Problems } from './problems.js'
@@ -88,7 +87,7 @@ function numbered(
   }
 }
 
-/** Entries of [[databases]], [[users]] and [[mirroring]] from flags and environment. Several URLs of one user make one entry. */
+/** Entries of [[databases]] and [[users]] from flags and environment. Several URLs of one user make one entry. */
 export function readUrls(
   urls: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -99,11 +98,9 @@ export function readUrls(
     ...numbered(env, 'PGDOG_DATABASE_URL_'),
   ]
   const entries = given.flatMap(([file, text]) => readUrl(text, { file }, problems))
-  const mirrors = numbered(env, 'PGDOG_MIRRORING_').map(([file, text]) => {
-    const values = readParameters(new URLSearchParams(text), mirroringKeys, { file }, problems)
-    return entry('mirroring', values, { file })
-  })
-  return [...withoutTwins(entries), ...mirrors]
+  for (const [file] of numbered(env, 'PGDOG_MIRRORING_'))
+    problems.error({ file }, 'mirroring is not supported yet')
+  return withoutTwins(entries)
 }
 
 /**

@@ -14,7 +14,6 @@ import {
   compileAdmin,
   compileDatabaseOptions,
   compileGeneral,
-  compileMirroring,
   ownDefaults,
 } from './compile-general.js'
 import { compileHa } from './compile-ha.js'
@@ -89,7 +88,6 @@ function compile(
   })
   const hba = compileHba(general, entriesOf('general').at(-1), problems)
   const admin = compileAdmin(entriesOf('admin'), databases, problems)
-  const mirroring = compileMirroring(entriesOf('mirroring'), general, databases, problems)
   const plugins = compilePlugins(entriesOf('plugins'), problems)
   const groups = compileHa(entriesOf, databases, problems)
   const { functionRoutes, ha } = compileFunctionRoutes(
@@ -114,7 +112,6 @@ function compile(
     replication: withDefaults(replicationKeys, written('replication') ?? {}),
     otel: withDefaults(otelKeys, written('otel') ?? {}, environment.values.get('otel')),
     vault: vault === undefined ? undefined : withDefaults(vaultKeys, vault),
-    mirroring,
     plugins,
     ha,
     functionRoutes,

@@ -69,14 +69,6 @@ export interface AdminConfig {
   readonly password?: string
 }
 
-export interface MirrorRule {
-  readonly source: string
-  readonly destination: string
-  readonly queueLength: number
-  readonly exposure: number
-  readonly level: 'all' | 'dml' | 'ddl'
-}
-
 /** One entry of [[plugins]]. */
 export interface PluginConfig {
   readonly name: string
@@ -164,7 +156,6 @@ export interface LoadedConfig {
   readonly replication: ReplicationConfig
   readonly otel: OtelConfig
   readonly vault?: VaultConfig
-  readonly mirroring: readonly MirrorRule[]
   readonly plugins: readonly PluginConfig[]
   /** Absent: there are no groups. */
   readonly ha?: HaConfig

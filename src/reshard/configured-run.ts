@@ -103,6 +103,7 @@ async function walkConfigured(
     budgetMs: request.budgetMs,
     verifyHoldMs: request.verifyHoldMs,
     endPinned: request.endPinned,
+    dumpProgram: config.replication.pgDumpPath,
     ...(request.wayBack === undefined ? {} : { wayBack: request.wayBack }),
     keepFollowing: request.keepFollowing,
     ...(atPoint ? { atPoint } : {}),

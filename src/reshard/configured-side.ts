@@ -11,6 +11,7 @@ export interface MoveConfig {
   readonly sharding: ReadonlyMap<string, ShardingConfig>
   readonly users: readonly ConfiguredUser[]
   readonly general: { readonly host: string; readonly port: number }
+  readonly replication: { readonly pgDumpPath: string }
   readonly admin: {
     readonly names: readonly string[]
     readonly user: string

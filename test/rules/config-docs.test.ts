@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { configPage } from '../../scripts/write-reference.mjs'
 import * as sections from '../../src/config/config-sections.js'
 import { outputName } from '../../src/config/key-types.js'
-import { laterKeys, refusedKeys } from '../../src/config/later-keys.js'
+import { refusedKeys } from '../../src/config/refused-keys.js'
 import { readSources } from './source-files.js'
 
 test('docs/config.md is what the keys say (npm run docs)', () => {
@@ -17,13 +17,13 @@ describe('keys', () => {
     ...Object.keys(section.keys).map((key) => `${section.name}.${key}`),
   ])
 
-  test('what has no effect yet is a key', () => {
-    const unknown = [...laterKeys, ...refusedKeys].filter((key) => !known.includes(key))
+  test('what is refused is a key', () => {
+    const unknown = [...refusedKeys].filter((key) => !known.includes(key))
     expect(unknown).toEqual([])
   })
 
   /** Read by the configuration itself, which hands on what they mean. */
-  const resolved = ['two_phase_commit', 'two_phase_commit_auto', 'hba', 'hba_file']
+  const resolved = ['two_phase_commit', 'hba', 'hba_file']
 
   test('a key of [general] that counts as working is read somewhere', () => {
     const text = readSources(['src', 'commands'], /^src\/config\/(?!pool-settings)/)
@@ -39,7 +39,7 @@ describe('keys', () => {
     // Words that also mean something else in the code.
     const ambiguous = ['prepared_statements', 'dry_run', 'workers', 'workers_mode']
     const read = Object.entries(sections.generalKeys)
-      .filter(([key]) => laterKeys.has(`general.${key}`) || refusedKeys.has(`general.${key}`))
+      .filter(([key]) => refusedKeys.has(`general.${key}`))
       .filter(([key, definition]) =>
         new RegExp(`\\.${outputName(key, definition.unit)}\\b`).test(text),
       )

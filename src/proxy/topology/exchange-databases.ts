@@ -12,11 +12,6 @@ export function exchangeDatabases(config: LoadedConfig, a: string, b: string): L
     databases: config.databases.map((one) => ({ ...one, name: other(one.name) })),
     databaseOptions: swapped(config.databaseOptions),
     sharding: swapped(config.sharding),
-    mirroring: config.mirroring.map((rule) => ({
-      ...rule,
-      source: other(rule.source),
-      destination: other(rule.destination),
-    })),
   }
 }
 

@@ -9,19 +9,10 @@ import { stringify } from 'smol-toml'
 import { describe, expect, it } from 'vitest'
 import { configSections, effectOf } from '../../../src/config/config-sections.js'
 import type { KeyDefinition } from '../../../src/config/key-types.js'
-import { laterKeys } from '../../../src/config/later-keys.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 
 type Table = Record<string, unknown>
 type Tables = Record<string, Table | Table[]>
-
-/** Without effect today; the list only gets shorter. */
-const stillWithoutEffect = [
-  'general.unique_id_min',
-  'general.unique_id_function',
-  'general.prepared_statements',
-  'replication.*',
-]
 
 const directory = mkdtempSync(join(tmpdir(), 'keys-'))
 const centres = join(directory, 'centres.json')
@@ -218,12 +209,8 @@ function flip({ name, section, key, definition }: (typeof keys)[number]) {
   }
 }
 
-/** Without an outcome of their own: a switch of the user that two_phase_commit covers, what goes with the refused lookup_query, and a word that the other keys of its entry imply. */
-const dropped = [
-  'users.two_phase_commit_auto',
-  'sharded_tables.lookup_result',
-  'sharded_mappings.kind',
-]
+/** Without an outcome of their own: what goes with the refused lookup_query, and a word that the other keys of its entry imply. */
+const dropped = ['sharded_tables.lookup_result', 'sharded_mappings.kind']
 
 const named = (effect: string) =>
   keys.filter((one) => one.effect === effect && !dropped.includes(one.name))
@@ -244,9 +231,5 @@ describe('keys of the configuration', () => {
   it.each(named('refused'))('$name is refused by name', (one) => {
     const { after } = flip(one)
     expect(after.refusal ?? after.warnings).toMatch(new RegExp(one.key.split('.').at(-1)!))
-  })
-
-  it('config check names no other key without effect than those listed', () => {
-    expect([...laterKeys].filter((key) => !stillWithoutEffect.includes(key))).toEqual([])
   })
 })

@@ -2,7 +2,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { laterKeys } from '../../../src/config/later-keys.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 import { app, dir, load, markedLine, problems, shop, twoShards } from './config-files.js'
 
@@ -178,8 +177,9 @@ describe('warnings', () => {
   test('a key without effect is named when it was written, and not else', () => {
     expect(warnings(shop)).toEqual([])
     const key = 'unique_id_min'
-    const told = laterKeys.has(`general.${key}`) ? [`pgdog.toml:2: ${key} has no effect yet`] : []
-    expect(warnings(`[general]\n${key} = 5\n${shop}`)).toEqual(told)
+    expect(warnings(`[general]\n${key} = 5\n${shop}`)).toEqual([
+      `pgdog.toml:2: ${key} is not used: pgshard.unique_id() is a function of each shard, made by setup`,
+    ])
   })
 
   test('sections in which PgDog ignores unknown keys', () => {
@@ -288,17 +288,15 @@ describe('environment and URLs', () => {
     )
   })
 
-  test('mirrors from the environment', () => {
-    const config = load(
-      twoShards.replace('"shop"\nhost = "10.0.0.2"\nshard = 1', '"copy"\nhost = "10.0.0.2"'),
-      app,
-      {
-        PGDOG_MIRRORING_1: 'source_db=shop&destination_db=copy&exposure=0.5',
-      },
+  test.each([
+    ['PGDOG_MIRRORING_1', 'source_db=shop&destination_db=copy', 'mirroring is not supported yet'],
+    ['PGDOG_DRY_RUN', 'true', 'dry_run is not supported yet'],
+  ])('what is refused in a file is refused from the environment: %s', (name, text, message) => {
+    expect(() => load(shop, app, { [name]: text })).toThrowError(
+      expect.objectContaining({
+        detail: expect.stringContaining(`environment ${name}: ${message}`),
+      }),
     )
-    expect(config.mirroring).toEqual([
-      { source: 'shop', destination: 'copy', queueLength: 128, exposure: 0.5, level: 'all' },
-    ])
   })
 
   test('nothing at all is an error of its own', () => {

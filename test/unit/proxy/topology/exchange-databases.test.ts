@@ -16,7 +16,6 @@ const config = {
     ['shop_new', { shardCount: 2 }],
   ]),
   users: [{ name: 'u', databases: ['shop'] }],
-  mirroring: [{ source: 'shop', destination: 'other' }],
 } as unknown as LoadedConfig
 
 const row = (more: Partial<TopologyRow>): TopologyRow => ({
@@ -38,7 +37,6 @@ test('O3: the name that clients say follows the truth, whatever the file says', 
   expect([portOf(followed, 'shop'), portOf(followed, 'shop_new')]).toEqual([2, 1])
   expect(followed.sharding.get('shop')).toEqual({ shardCount: 2 })
   expect(followed.databaseOptions.has('shop_new')).toBe(true)
-  expect(followed.mirroring[0]).toMatchObject({ source: 'shop_new', destination: 'other' })
   expect(followed.users).toBe(config.users)
 })
 

@@ -1,13 +1,5 @@
-/** Keys that are read and checked but do nothing yet; whoever writes one is told. A line goes when its effect comes. */
-export const laterKeys: ReadonlySet<string> = new Set([
-  'general.unique_id_min',
-  'general.unique_id_function',
-  'general.prepared_statements',
-  'replication.*',
-])
-
 /**
- * The same, but a value other than the default is refused: without the effect something unsafe or wrong would happen in silence,
+ * Keys whose value, other than the default, is refused: without the effect something unsafe or wrong would happen in silence,
  * or the user could not get in at all.
  */
 export const refusedKeys: ReadonlySet<string> = new Set([
