@@ -1,6 +1,6 @@
 /** How evenly the rows of a database would lie, from a bounded sample of each table. */
 import type { Query } from '../catalog/read-catalog.js'
-import { quoteName } from '../routing/write-text.js'
+import { quoteName } from '../routing/writes/write-text.js'
 import { makeKeyPlacer } from '../sharding/key-placer.js'
 import type { KeyColumn } from './column-graph.js'
 import type { Candidate } from './propose.js'

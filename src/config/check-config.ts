@@ -2,9 +2,9 @@
 import { accessSync, constants } from 'node:fs'
 import type { ShardingConfig } from '../sharding/sharded-table.js'
 import type { DatabaseTopology } from '../topology/topology.js'
-import type { EntriesOf } from './compile-sharding.js'
-import { type GeneralConfig, generalKeys } from './config-sections.js'
-import { outputName } from './key-types.js'
+import type { EntriesOf } from './compile/compile-sharding.js'
+import { type GeneralConfig, generalKeys } from './keys/config-sections.js'
+import { outputName } from './keys/key-types.js'
 import type { DatabaseOptions } from './loaded-config.js'
 import type { Place, Problems } from './problems.js'
 

@@ -3,10 +3,10 @@
  * Compares two loaded configurations; touches nothing.
  */
 import type { DatabaseTopology, Host } from '../topology/topology.js'
-import { generalKeys } from './config-sections.js'
-import { outputName } from './key-types.js'
+import { type PoolSettings, poolSettings } from './compile/pool-settings.js'
+import { generalKeys } from './keys/config-sections.js'
+import { outputName } from './keys/key-types.js'
 import type { LoadedConfig, User } from './loaded-config.js'
-import { type PoolSettings, poolSettings } from './pool-settings.js'
 
 /** A pool by what it is made of. */
 export interface PoolKey {

@@ -1,7 +1,7 @@
 /** Keys given as text: environment variables and the parameters of a database URL. Laxer than TOML, as PgDog is. */
-import { checkValue, tellEffect } from './check-section.js'
-import { configSections, environmentName } from './config-sections.js'
-import type { KeyDefinition } from './key-types.js'
+import { checkValue, tellEffect } from './keys/check-section.js'
+import { configSections, environmentName } from './keys/config-sections.js'
+import type { KeyDefinition } from './keys/key-types.js'
 import type { Place, Problems } from './problems.js'
 
 const yes = new Set(['true', 't', '1', 'on', 'yes'])

@@ -2,10 +2,11 @@
  * Databases without files: `-d URL`, `PGDOG_DATABASE_URL_1..n`, `PGDOG_MIRRORING_1..n`.
  * A URL makes one entry of [[databases]] and one of [[users]]. URLs hold passwords: no message repeats one.
  */
-import type { Entry } from './check-section.js'
-import { databaseKeys } from './config-keys-databases.js'
+
 import { checkText } from './config-text.js'
-import type { KeyTable } from './key-types.js'
+import type { Entry } from './keys/check-section.js'
+import { databaseKeys } from './keys/config-keys-databases.js'
+import type { KeyTable } from './keys/key-types.js'
 import type { Place, Problems } from './problems.js'
 import { nearest } from './suggest.js'
 

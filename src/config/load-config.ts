@@ -7,20 +7,22 @@ import { dirname, join } from 'node:path'
 import { present } from '../base/present.js'
 import { engineError } from '../errors/engine-error.js'
 import { checkConfig } from './check-config.js'
-import { type Entry, withDefaults } from './check-section.js'
-import { compileDatabases } from './compile-databases.js'
-import { compileFunctionRoutes } from './compile-function-routes.js'
+import { compileDatabases } from './compile/compile-databases.js'
+import { compileFunctionRoutes } from './compile/compile-function-routes.js'
 import {
   compileAdmin,
   compileDatabaseOptions,
   compileGeneral,
   ownDefaults,
-} from './compile-general.js'
-import { compileHa } from './compile-ha.js'
-import { compileHba } from './compile-hba.js'
-import { compilePlugins } from './compile-plugins.js'
-import { compileSharding } from './compile-sharding.js'
-import { compileUsers } from './compile-users.js'
+} from './compile/compile-general.js'
+import { compileHa } from './compile/compile-ha.js'
+import { compileHba } from './compile/compile-hba.js'
+import { compilePlugins } from './compile/compile-plugins.js'
+import { compileSharding } from './compile/compile-sharding.js'
+import { compileUsers } from './compile/compile-users.js'
+import { type EnvironmentDefaults, readEnvironment } from './config-text.js'
+import { readUrls } from './config-urls.js'
+import { type Entry, withDefaults } from './keys/check-section.js'
 import {
   multiTenantKeys,
   otelKeys,
@@ -28,13 +30,11 @@ import {
   rewriteKeys,
   tcpKeys,
   vaultKeys,
-} from './config-keys-sections.js'
-import { type EnvironmentDefaults, readEnvironment } from './config-text.js'
-import { readUrls } from './config-urls.js'
+} from './keys/config-keys-sections.js'
+import { withSettings } from './keys/set-keys.js'
 import type { LoadedConfig, LoadOptions } from './loaded-config.js'
 import { Problems } from './problems.js'
 import { type FileKind, readEntries, readText } from './read-toml.js'
-import { withSettings } from './set-keys.js'
 import { showConfig } from './show-config.js'
 
 interface NamedFile {

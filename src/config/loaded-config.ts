@@ -9,9 +9,9 @@ import type {
   rewriteKeys,
   tcpKeys,
   vaultKeys,
-} from './config-keys-sections.js'
-import type { GeneralConfig } from './config-sections.js'
-import type { ValuesOf } from './key-types.js'
+} from './keys/config-keys-sections.js'
+import type { GeneralConfig } from './keys/config-sections.js'
+import type { ValuesOf } from './keys/key-types.js'
 
 export type { GeneralConfig }
 export type RewriteConfig = ValuesOf<typeof rewriteKeys>

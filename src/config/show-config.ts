@@ -1,8 +1,9 @@
 /** The configuration for people: every key with its value and what gave it, secrets hidden. */
-import type { Entry } from './check-section.js'
-import { configSections, type SectionDefinition } from './config-sections.js'
+
 import type { EnvironmentDefaults } from './config-text.js'
-import type { KeyDefinition } from './key-types.js'
+import type { Entry } from './keys/check-section.js'
+import { configSections, type SectionDefinition } from './keys/config-sections.js'
+import type { KeyDefinition } from './keys/key-types.js'
 import type { ShownKey, ShownSection, ShownValue } from './loaded-config.js'
 import { showPlace } from './problems.js'
 

@@ -1,6 +1,7 @@
 /** From a loaded configuration to definitions of pools: one for each user and database. Reads certificate files; opens no connection. */
+
+import { type PoolSettings, poolSettings } from '../config/compile/pool-settings.js'
 import type { GeneralConfig, LoadedConfig, User } from '../config/loaded-config.js'
-import { type PoolSettings, poolSettings } from '../config/pool-settings.js'
 import { engineError } from '../errors/engine-error.js'
 import type { HostDefinition, PoolDefinition } from '../pool/definition.js'
 import type { LoginProof } from '../session/login/login-rules.js'

@@ -3,7 +3,7 @@
  * or by what the servers keep of them (auth_query). Their pools are made at the login and dropped when nobody uses them.
  */
 import type { Clock } from '../base/clock.js'
-import { bareUser } from '../config/bare-user.js'
+import { bareUser } from '../config/compile/bare-user.js'
 import type { LoadedConfig, User } from '../config/loaded-config.js'
 import { isEngineError, toEngineError } from '../errors/engine-error.js'
 import type { OpenServer, PoolDefinition } from '../pool/definition.js'

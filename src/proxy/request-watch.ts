@@ -2,7 +2,7 @@
 import { createWriteStream, type WriteStream } from 'node:fs'
 import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
-import type { GeneralConfig } from '../config/config-sections.js'
+import type { GeneralConfig } from '../config/keys/config-sections.js'
 import { engineError } from '../errors/engine-error.js'
 import { redactLiterals } from '../routing/redact.js'
 import type { RequestWatch } from '../session/environment.js'

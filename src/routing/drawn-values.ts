@@ -6,7 +6,7 @@
 import type { KeyType } from '../datum/key-type.js'
 import { numericAsBigInt, readNumericText } from '../datum/numeric.js'
 import type { DrawnResult } from '../plan/split-program.js'
-import { quoteText } from './write-text.js'
+import { quoteText } from './writes/write-text.js'
 
 /** Types that keys may be given, by their oids. */
 const literalTypes = new Map<number, string>([

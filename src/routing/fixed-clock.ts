@@ -2,7 +2,7 @@
  * A text that asks for the time of its transaction → the same with that time written in, for a server that is not in the
  * transaction. Columns keep the names that PostgreSQL gives such calls.
  */
-import { clockText, clockUses, type Edit, spliced } from './write-text.js'
+import { clockText, clockUses, type Edit, spliced } from './writes/write-text.js'
 
 /** What the edits leave over: names in quotes, which are found in no other way. */
 const leftOver =

@@ -1,6 +1,6 @@
 /** Sequences of a table that was just made: counted in steps of the number of shards, as `pgshard setup` does with older ones. */
 import type { NamedRelation } from '../sql/describe-ddl.js'
-import { quoteName, quoteText } from './write-text.js'
+import { quoteName, quoteText } from './writes/write-text.js'
 
 /**
  * What a shard is asked behind CREATE TABLE, so that it draws other numbers than the others do. A sequence that has given

@@ -29,11 +29,11 @@ import {
 import { type Places, type Resolved, resolveAll } from './resolve.js'
 import { compileSeveralReads } from './several-route.js'
 import type { RoutingWorld } from './world.js'
-import { conflictRefusal } from './write-conflict.js'
-import { compileReferenceWrite, compileWrite } from './write-route.js'
-import { compileMergeWrite } from './writes/merge-route.js'
+import { compileMergeWrite } from './writes/merge-statement-route.js'
 import { isItself } from './writes/move-route.js'
 import { compileSelectInsert } from './writes/select-insert.js'
+import { conflictRefusal } from './writes/write-conflict.js'
+import { compileReferenceWrite, compileWrite } from './writes/write-route.js'
 
 /** Built-in functions that read whole tables by name, or belong to one server's sequences. */
 const tableReaders = /^(?:query|table|schema|database|cursor)_to_xml|^ts_stat$/

@@ -1,6 +1,7 @@
 /** The limits of a configuration divided among workers, so that all together never pass the total. Pure. */
+
+import { poolSettings } from '../config/compile/pool-settings.js'
 import type { LoadedConfig, User } from '../config/loaded-config.js'
-import { poolSettings } from '../config/pool-settings.js'
 import { engineError } from '../errors/engine-error.js'
 import type { DatabaseTopology, Host, PoolOverrides } from '../topology/topology.js'
 

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { configPage } from '../../scripts/write-reference.mjs'
-import * as sections from '../../src/config/config-sections.js'
-import { outputName } from '../../src/config/key-types.js'
-import { refusedKeys } from '../../src/config/refused-keys.js'
+import * as sections from '../../src/config/keys/config-sections.js'
+import { outputName } from '../../src/config/keys/key-types.js'
+import { refusedKeys } from '../../src/config/keys/refused-keys.js'
 import { readSources } from './source-files.js'
 
 test('docs/config.md is what the keys say (npm run docs)', () => {

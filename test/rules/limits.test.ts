@@ -1,7 +1,7 @@
 /** docs/limits.md has a line for each thing that is not promised, and for each refused key of the configuration. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { refusedKeys } from '../../src/config/refused-keys.js'
+import { refusedKeys } from '../../src/config/keys/refused-keys.js'
 
 const text = readFileSync('docs/limits.md', 'utf8')
 const lines = text.split('\n').filter((line) => /^[-|] /.test(line))

@@ -1,5 +1,5 @@
 /** Cutting an INSERT at its query, by the client's own characters. */
-import { close, dot, open, outside, type Words, wordsOf } from '../write-words.js'
+import { close, dot, open, outside, type Words, wordsOf } from './write-words.js'
 
 export interface InsertText {
   /** The query by itself: the statement's WITH before it. */

@@ -20,7 +20,9 @@ import type { Run } from '../key-value.js'
 import { refuse, relayNowhere } from '../plans.js'
 import type { Resolved } from '../resolve.js'
 import type { RoutingWorld } from '../world.js'
-import { isClockDefault, isDrawnDefault } from '../write-defaults.js'
+import { binaryTypeName, castTo } from './carried-types.js'
+import { cutUpdate, type UpdateText } from './update-text.js'
+import { isClockDefault, isDrawnDefault } from './write-defaults.js'
 import {
   clockText,
   clockUses,
@@ -29,10 +31,8 @@ import {
   quoteText,
   returningAt,
   spliced,
-} from '../write-text.js'
-import type { WriteRoute } from '../write-text-for-all.js'
-import { binaryTypeName, castTo } from './carried-types.js'
-import { cutUpdate, type UpdateText } from './update-text.js'
+} from './write-text.js'
+import type { WriteRoute } from './write-text-for-all.js'
 
 type Sharded = Resolved & { place: { kind: 'sharded'; table: ShardedTable } }
 

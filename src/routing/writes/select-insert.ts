@@ -17,11 +17,11 @@ import type { Run } from '../key-value.js'
 import { pinAdvice, unsupported } from '../plans.js'
 import { levelsOf, type Places, type Resolved } from '../resolve.js'
 import type { RoutingWorld } from '../world.js'
-import { drawnDefault, isClockDefault, isDrawnDefault } from '../write-defaults.js'
-import { clockText, clockUses, type Edit, quoteName, returningAt, spliced } from '../write-text.js'
-import type { WriteRoute } from '../write-text-for-all.js'
 import { binaryTypeName } from './carried-types.js'
 import { cutInsert, type InsertText } from './insert-text.js'
+import { drawnDefault, isClockDefault, isDrawnDefault } from './write-defaults.js'
+import { clockText, clockUses, type Edit, quoteName, returningAt, spliced } from './write-text.js'
+import type { WriteRoute } from './write-text-for-all.js'
 
 const textOid = 25
 const dates = new Set([1082, 1114, 1184])

@@ -2,7 +2,7 @@
  * Cutting an UPDATE at its clauses, by the client's own characters: what its rows are found by, what is assigned, what is
  * returned. Undefined where the text cannot be told apart for certain.
  */
-import { close, comma, dot, open, outside, type Words, wordsOf } from '../write-words.js'
+import { close, comma, dot, open, outside, type Words, wordsOf } from './write-words.js'
 
 export interface AssignedText {
   /** In the order of the facts' `assigned`. */

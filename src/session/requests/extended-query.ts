@@ -29,6 +29,7 @@ import {
 import { isOfSeveral, looksAtNothing, unitsOf } from './batch-units.js'
 import { runScript } from './implicit-transaction.js'
 import { answerLocally, canAnswerLocally } from './local-answer.js'
+import type { ShardedRequests } from './over-shards/sharded-requests.js'
 import { nextPortions } from './portal-rows.js'
 import {
   areForOneShard,
@@ -40,7 +41,6 @@ import {
   shardOf,
 } from './request-route.js'
 import { whenShapesHold } from './result-shape.js'
-import type { ShardedRequests } from './sharded-requests.js'
 import { runSpecialBatch } from './special-batch.js'
 
 /** A client that sends so much before its Sync is served meanwhile, as PostgreSQL does, instead of being stored. */

@@ -8,7 +8,7 @@ import { type EngineError, engineError, toEngineError } from '../../errors/engin
 import { errorFrame } from '../answers.js'
 import type { RequestScript } from '../running-request.js'
 import type { SessionCore } from '../session-core.js'
-import { commitOverShards, rollBackAll } from './commit-over-shards.js'
+import { commitOverShards, rollBackAll } from './over-shards/commit-over-shards.js'
 
 /** Starts one statement, which ends itself by `answer`, `complete` or `fail` of the core, now or later. May throw instead. */
 export type ScriptStep = () => void

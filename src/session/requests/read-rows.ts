@@ -11,12 +11,12 @@ import { FrameReader } from '../../wire/frame-reader.js'
 import { backend } from '../../wire/tags.js'
 import type { SessionCore } from '../session-core.js'
 import type { HeldServer } from '../state/held-servers.js'
-import type { CarriedRow } from './carried-rows.js'
+import type { CarriedRow } from './over-shards/carried-rows.js'
+import { runGather } from './over-shards/run-gather.js'
+import { runMerge } from './over-shards/run-merge.js'
+import { SeveralRequest } from './over-shards/several-request.js'
+import { runOnServers } from './over-shards/write-parts.js'
 import { refusal } from './request-route.js'
-import { runGather } from './run-gather.js'
-import { runMerge } from './run-merge.js'
-import { SeveralRequest } from './several-request.js'
-import { runOnServers } from './write-parts.js'
 
 /** Rows held at once. */
 const MOST_BYTES = 67_108_864

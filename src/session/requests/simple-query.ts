@@ -21,6 +21,13 @@ import { afterRequest } from './after-request.js'
 import { parseFrame, syncFrame } from './batch.js'
 import { runInTransaction, runScript } from './implicit-transaction.js'
 import { answerLocally, simpleFrames } from './local-answer.js'
+import { runEverywhere } from './over-shards/run-everywhere.js'
+import { runExplain } from './over-shards/run-explain.js'
+import { runGather } from './over-shards/run-gather.js'
+import { runMerge } from './over-shards/run-merge.js'
+import { runSplitPlan } from './over-shards/run-split-plan.js'
+import { SeveralRequest } from './over-shards/several-request.js'
+import type { ShardedRequests } from './over-shards/sharded-requests.js'
 import {
   areForOneShard,
   checkEncoding,
@@ -30,13 +37,6 @@ import {
   requestRole,
   shardOf,
 } from './request-route.js'
-import { runEverywhere } from './run-everywhere.js'
-import { runExplain } from './run-explain.js'
-import { runGather } from './run-gather.js'
-import { runMerge } from './run-merge.js'
-import { runSplitPlan } from './run-split-plan.js'
-import { SeveralRequest } from './several-request.js'
-import type { ShardedRequests } from './sharded-requests.js'
 
 /** Runs `text`; `frame` is its Query message, borrowed for the call. */
 export function runSimpleQuery(

@@ -1,7 +1,7 @@
 /** What RELOAD does, by what was changed in the file. */
 import { describe, expect, test } from 'vitest'
+import { poolSettings } from '../../../src/config/compile/pool-settings.js'
 import { diffConfig } from '../../../src/config/config-diff.js'
-import { poolSettings } from '../../../src/config/pool-settings.js'
 import { app, load, shop, twoShards } from './config-files.js'
 
 const general = (keys: string) => `[general]\n${keys}\n`

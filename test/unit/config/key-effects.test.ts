@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stringify } from 'smol-toml'
 import { describe, expect, it } from 'vitest'
-import { configSections, effectOf } from '../../../src/config/config-sections.js'
-import type { KeyDefinition } from '../../../src/config/key-types.js'
+import { configSections, effectOf } from '../../../src/config/keys/config-sections.js'
+import type { KeyDefinition } from '../../../src/config/keys/key-types.js'
 import { loadConfig } from '../../../src/config/load-config.js'
 
 type Table = Record<string, unknown>

@@ -1,7 +1,7 @@
 /** Writes cut at their clauses by the client's own characters. */
 import { describe, expect, it } from 'vitest'
 import { cutInsert } from '../../../src/routing/writes/insert-text.js'
-import { cutMergeRows } from '../../../src/routing/writes/merge-text.js'
+import { cutMergeRows } from '../../../src/routing/writes/merge-statement-text.js'
 import { cutUpdate } from '../../../src/routing/writes/update-text.js'
 
 describe('UPDATE', () => {
