@@ -191,7 +191,7 @@ describe('generated writes over plain and sharded', () => {
       const [direct, over] = await contents()
       expect(over, `after round ${round}`).toEqual(direct)
     }
-  }, 120_000)
+  }, bySize(120_000, 900_000))
 
   it('D80, D132: in transactions, too, an error or a rollback leaves nothing', async () => {
     const { plain, sharded } = oracle()
@@ -208,7 +208,7 @@ describe('generated writes over plain and sharded', () => {
     }
     const [direct, over] = await contents()
     expect(over).toEqual(direct)
-  }, 120_000)
+  }, bySize(120_000, 900_000))
 
   it('D117: at most a tenth of the templates is refused', () => {
     expect(refused.size).toBeLessThanOrEqual(templates.size / 10)
