@@ -29,10 +29,10 @@ const suites = [
   { name: 'unit', quick: 3, full: 5 },
   { name: 'property', quick: 2, full: 30 },
   { name: 'rules', quick: 1, full: 2 },
-  { name: 'db', program: true, quick: 16, full: 60 },
+  { name: 'db', program: true, quick: 19, full: 60 },
   { name: 'oracle', program: true, quick: 5, full: 60 },
   { name: 'cli', program: true, quick: 3, full: 10 },
-  { name: 'scenario', program: true, quick: 12, full: 120 },
+  { name: 'scenario', program: true, quick: 15, full: 120 },
 ]
 
 /** Tests that may need their second attempt in one run (`retry` in vitest.config.ts); more is a failure. */

@@ -13,25 +13,23 @@ class Wire {
   /** Answers wait while it says so of what serve has just said. */
   holds: (said: string) => boolean = () => false
   #held: (() => void)[] = []
+  /** Connections whose answers wait: also those whose answer has not come yet. */
+  readonly #holding = new Set<Socket>()
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
 
   constructor(target: { host: string; port: number }) {
     this.#server = createServer((near) => {
       const far = connect(target.port, target.host)
-      let isHeld = false
       near.on('data', (chunk: Buffer) => {
         const text = chunk.toString('latin1')
         this.said += text
-        isHeld ||= this.holds(text)
+        if (this.holds(text)) this.#holding.add(far)
         far.write(chunk)
       })
       far.on('data', (chunk: Buffer) => {
-        if (!isHeld) return near.write(chunk)
-        return this.#held.push(() => {
-          isHeld = false
-          near.write(chunk)
-        })
+        if (this.#holding.has(far)) this.#held.push(() => near.write(chunk))
+        else near.write(chunk)
       })
       for (const [one, other] of [
         [near, far],
@@ -51,6 +49,7 @@ class Wire {
 
   letGo(): void {
     this.holds = () => false
+    this.#holding.clear()
     for (const one of this.#held.splice(0)) one()
   }
 
