@@ -44,13 +44,13 @@ export async function takeInRounds(
   let taken: Taken = { rows: 0, bytes: 0 }
   for (const [number, round] of rounds.entries()) {
     const isLast = number === rounds.length - 1
-    const known = await Promise.all(
-      round.map(async (table) => {
-        if (!table.joined || number === 0) return table
-        const keys = await work.keysOf(table.joined)
-        return keys === undefined ? table : joinedTo(table, keys)
-      }),
-    )
+    const known: GatheredTable[] = []
+    // One after the other: the one server that is asked answers in turn, and whoever waits hears the next answer.
+    for (const table of round) {
+      const isAsked = table.joined !== undefined && number > 0
+      const keys = isAsked ? await work.keysOf(table.joined) : undefined
+      known.push(keys === undefined ? table : joinedTo(table, keys))
+    }
     const load = planLoad(known, isLast ? views : [], situation, {
       ...{ begun, isFirst: number === 0, isLast },
     })

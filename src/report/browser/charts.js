@@ -237,9 +237,9 @@ function stepChart(place, spec) {
       label(x + width + 6, y + 12, formatMs(ms)),
     ]
   })
-  const words = `${formatMs(total)} in all: ${steps.map(({ label: name, ms }) => `${name} ${formatMs(ms)}`).join(', ')}`
+  const words = `${formatMs(total)} if one after the other, some ran side by side: ${steps.map(({ label: name, ms }) => `${name} ${formatMs(ms)}`).join(', ')}`
   const drawn = svgOf(title, words, WIDE, steps.length * ROW + 6, rows)
-  const note = spec.note ?? `${formatMs(total)} in all.`
+  const note = spec.note ?? `${formatMs(total)} one after the other; some ran side by side.`
   place.replaceChildren(figureOf({ ...spec, note }, drawn))
 }
 

@@ -59,6 +59,9 @@ describe('a join filtered on one side', () => {
         // a chain, text, and blanks where there is nothing to join
         `select p.k, c.k as other, w.k as third from purse p join chest c on c.id = p.id join wide w on w.k = c.id where ${few}`,
         `select p.k, w.k as other from purse p left join wide w on w.v = p.note where ${few}`,
+        // two tables whose values are asked for in one round, of different types
+        `select p.k, c.k as other, w.k as third from purse p join chest c on c.id = p.id left join wide w on w.v = p.note where ${few}`,
+        `select p.k, w.k as other, c.k as third from purse p left join wide w on w.v = p.note join chest c on c.id = p.id where ${few}`,
         `select p.k, w.k as other from purse p left join wide w on w.v = p.note where p.k < 300 and p.note < '9'`,
         `select p.k, w.k as other from purse p join wide w on w.v = p.note where p.k = -1`,
         `select p.k, (select count(*)::int from chest c where c.id = p.id) as n from purse p where ${few}`,
