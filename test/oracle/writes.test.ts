@@ -174,41 +174,49 @@ describe('generated writes over plain and sharded', () => {
 
   const rounds = bySize(8, 120)
 
-  it(`D116, D117, D132, D133: ${rounds} rounds of 20 writes leave the same rows`, async () => {
-    const { plain, sharded } = oracle()
-    for (let round = 0; round < rounds; round++) {
-      for (let i = 0; i < 20; i++) {
-        const sql = pick(forms)()
-        const mode: Mode = pick(modes)
-        const over = await ask(sharded, sql, mode)
-        const template = asked(sql)
-        if (over.error?.sqlstate === '0A000') {
-          refused.set(template, over.error.message)
-          continue
+  it(
+    `D116, D117, D132, D133: ${rounds} rounds of 20 writes leave the same rows`,
+    async () => {
+      const { plain, sharded } = oracle()
+      for (let round = 0; round < rounds; round++) {
+        for (let i = 0; i < 20; i++) {
+          const sql = pick(forms)()
+          const mode: Mode = pick(modes)
+          const over = await ask(sharded, sql, mode)
+          const template = asked(sql)
+          if (over.error?.sqlstate === '0A000') {
+            refused.set(template, over.error.message)
+            continue
+          }
+          compare(sql, await ask(plain, sql, mode), over)
         }
-        compare(sql, await ask(plain, sql, mode), over)
+        const [direct, over] = await contents()
+        expect(over, `after round ${round}`).toEqual(direct)
+      }
+    },
+    bySize(120_000, 900_000),
+  )
+
+  it(
+    'D80, D132: in transactions, too, an error or a rollback leaves nothing',
+    async () => {
+      const { plain, sharded } = oracle()
+      for (let round = 0; round < rounds; round++) {
+        const end = pick(['commit', 'rollback'])
+        for (const sql of ['begin', ...Array.from({ length: 4 }, () => pick(forms)()), end]) {
+          const over = await ask(sharded, sql, 'simple')
+          asked(sql)
+          // a refusal fails the transaction: so it shall on the other side
+          const isRefusal = over.error?.sqlstate === '0A000'
+          const direct = await ask(plain, isRefusal ? 'select 1 / 0' : sql, 'simple')
+          if (!isRefusal) compare(sql, direct, over)
+        }
       }
       const [direct, over] = await contents()
-      expect(over, `after round ${round}`).toEqual(direct)
-    }
-  }, bySize(120_000, 900_000))
-
-  it('D80, D132: in transactions, too, an error or a rollback leaves nothing', async () => {
-    const { plain, sharded } = oracle()
-    for (let round = 0; round < rounds; round++) {
-      const end = pick(['commit', 'rollback'])
-      for (const sql of ['begin', ...Array.from({ length: 4 }, () => pick(forms)()), end]) {
-        const over = await ask(sharded, sql, 'simple')
-        asked(sql)
-        // a refusal fails the transaction: so it shall on the other side
-        const isRefusal = over.error?.sqlstate === '0A000'
-        const direct = await ask(plain, isRefusal ? 'select 1 / 0' : sql, 'simple')
-        if (!isRefusal) compare(sql, direct, over)
-      }
-    }
-    const [direct, over] = await contents()
-    expect(over).toEqual(direct)
-  }, bySize(120_000, 900_000))
+      expect(over).toEqual(direct)
+    },
+    bySize(120_000, 900_000),
+  )
 
   it('D117: at most a tenth of the templates is refused', () => {
     expect(refused.size).toBeLessThanOrEqual(templates.size / 10)

@@ -125,7 +125,9 @@ describe.skipIf(isMissing('chromium'))('in Chromium', () => {
       expect(await tab.locator('svg .bar').count()).toBe(3)
       expect(await paintedShare(tab)).toBeGreaterThan(0.001)
       expect(
-        await tab.getByRole('img', { name: /Steps of the cutover\. 46\.6 ms if one after the other/ }).count(),
+        await tab
+          .getByRole('img', { name: /Steps of the cutover\. 46\.6 ms if one after the other/ })
+          .count(),
       ).toBe(1)
       const legend = tab.locator('figure', { hasText: 'Behind the sources' }).locator('.legend')
       expect(await legend.textContent()).toContain('59 MB')
