@@ -15,6 +15,15 @@ export interface Shop {
 
 export const move = ['--from', 'shop', '--to', 'shop_new']
 
+/** One [[databases]] for each, shards in their order. */
+export const shardEntries = (name: string, databases: readonly string[], port: number): string =>
+  databases
+    .map(
+      (database, shard) =>
+        `[[databases]]\nname = "${name}"\nhost = "127.0.0.1"\nport = ${port}\ndatabase_name = "${database}"\nshard = ${shard}\n`,
+    )
+    .join('')
+
 export async function makeShop(
   postgres: TestPostgres,
   from: number,
@@ -29,12 +38,7 @@ export async function makeShop(
   const shop = { from: await create(from), to: await create(to) }
   const [server] = postgres.servers
   const entries = (name: string, databases: string[]): string =>
-    databases
-      .map(
-        (database, shard) =>
-          `[[databases]]\nname = "${name}"\nhost = "127.0.0.1"\nport = ${server!.port}\ndatabase_name = "${database}"\nshard = ${shard}\n`,
-      )
-      .join('') +
+    shardEntries(name, databases, server!.port) +
     `[[sharded_tables]]\ndatabase = "${name}"\ncolumn = "tenant"\ndata_type = "bigint"\n`
   const directory = await mkdtemp(join(inject('runDirectory'), 'pgshard-live-'))
   const config = join(directory, 'pgdog.toml')

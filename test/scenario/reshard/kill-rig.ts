@@ -6,6 +6,7 @@ import { mkdtemp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, inject, test } from 'vitest'
 import { faultPoints } from '../../../src/reshard/steps/steps.js'
+import { shardEntries } from '../../support/live-shop.js'
 import { runCli } from '../../support/run-cli.js'
 import { usePostgres } from '../../support/use-postgres.js'
 
@@ -43,12 +44,7 @@ export function testKills(points: readonly string[]): void {
     const [from, to] = [await create(2), await create(3)]
     const [server] = postgres().servers
     const entries = (name: string, databases: readonly string[]): string =>
-      databases
-        .map(
-          (database, shard) =>
-            `[[databases]]\nname = "${name}"\nhost = "127.0.0.1"\nport = ${server!.port}\ndatabase_name = "${database}"\nshard = ${shard}\n`,
-        )
-        .join('') +
+      shardEntries(name, databases, server!.port) +
       `[[sharded_tables]]\ndatabase = "${name}"\ncolumn = "tenant"\ndata_type = "bigint"\n`
     const directory = await mkdtemp(join(inject('runDirectory'), 'pgshard-kill-'))
     const config = join(directory, 'pgdog.toml')

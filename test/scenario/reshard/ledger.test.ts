@@ -15,7 +15,7 @@ import {
   writeCountries,
   writeHops,
 } from '../../support/ledger-shop.js'
-import { connectThrough, type Shop } from '../../support/live-shop.js'
+import { connectThrough, type Shop, shardEntries } from '../../support/live-shop.js'
 import { shardOf, shopSharding } from '../../support/moving-shop.js'
 import { makeRandom } from '../../support/random.js'
 import { runCli } from '../../support/run-cli.js'
@@ -35,12 +35,7 @@ async function makeLedgerShop(): Promise<Shop> {
   const shop = { from: await create(2), to: await create(3) }
   const [server] = postgres().servers
   const entries = (name: string, databases: string[]): string =>
-    databases
-      .map(
-        (database, shard) =>
-          `[[databases]]\nname = "${name}"\nhost = "127.0.0.1"\nport = ${server!.port}\ndatabase_name = "${database}"\nshard = ${shard}\n`,
-      )
-      .join('') +
+    shardEntries(name, databases, server!.port) +
     shardedNames
       .map(
         (table) =>
