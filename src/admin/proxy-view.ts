@@ -2,6 +2,7 @@
  * What the console may see of the proxy: rows, made anew at each call. The console never holds a pool or a session.
  * Times are milliseconds; the console turns them into the units of its columns.
  */
+import type { StatementRow } from '../metrics/statement-book.js'
 
 export interface ClientView {
   /** Number of the worker that it is connected to; 0 in a proxy of one process. */
@@ -231,17 +232,8 @@ export interface TimesView {
 }
 
 /** All statements of one text without literals, since the start or until it was pushed out. */
-export interface StatementView {
+export interface StatementView extends StatementRow {
   readonly database: string
-  readonly text: string
-  readonly count: number
-  readonly errors: number
-  readonly totalMs: number
-  readonly maxMs: number
-  /** Shards that worked for it, summed. */
-  readonly shards: number
-  /** `one shard`, or what several shards did for it. */
-  readonly hows: readonly string[]
 }
 
 export interface ConfigView {

@@ -7,14 +7,13 @@ import type { Level, Predicate, Value } from '../../sql/statement.js'
 import { bindColumn } from '../columns.js'
 import type { Run } from '../key-value.js'
 import type { Places } from '../resolve.js'
+import { quoteName } from '../writes/write-text.js'
 
 interface Reference {
   readonly level: Level
   readonly relation: number
   readonly places: Places
 }
-
-const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 /** A type name as facts hold it: PostgreSQL's own only. */
 const ownTypes = new Set(
