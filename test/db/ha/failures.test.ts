@@ -137,7 +137,13 @@ describe('two watchers and nodes that fail', () => {
       })
       expect(await current()).toBe('primary')
     } finally {
-      await Promise.all([mend(0), mend(1)])
+      // The primary first: a standby that beats before it would rightly be switched to.
+      await mend(0)
+      await waitFor(async () => ((await group()).primaryAgeMs ?? 1e9) < BOUND_MS, {
+        what: 'a heartbeat of the primary',
+        deadlineMs: 30_000,
+      })
+      await mend(1)
     }
     await healthy()
     expect([await current(), switches().length]).toEqual(['primary', before])
