@@ -3,16 +3,22 @@ import { engineError } from '../errors/engine-error.js'
 import { makeKeyPlacer } from '../sharding/key-placer.js'
 import { makeShardMap } from '../sharding/shard-map.js'
 import type { ShardingConfig } from '../sharding/sharded-table.js'
-import { type CopyShardFlags, checkFlags, checkInputs } from './copy-shard-flags.js'
+import { loadBatches } from './batches/load-batches.js'
 import type { CopyTable } from './copy-target.js'
-import type { ExportRequest } from './export-shards.js'
-import { loadBatches } from './load-batches.js'
+import type { ExportRequest } from './export/export-shards.js'
+import { type CopyInput, listInputs } from './input/open-input.js'
 import type { DumpRequest } from './load-dump.js'
-import { dialectOf, formatOf, keyModifier, placeByColumn, splitNames } from './load-options.js'
-import type { LoadPlacement } from './load-placement.js'
 import type { LoadReport } from './load-report.js'
-import type { LoadRequest, LoadWatch } from './load-request.js'
-import { type CopyInput, listInputs } from './open-input.js'
+import { type CopyShardFlags, checkFlags, checkInputs } from './request/copy-shard-flags.js'
+import {
+  dialectOf,
+  formatOf,
+  keyModifier,
+  placeByColumn,
+  splitNames,
+} from './request/load-options.js'
+import type { LoadPlacement } from './request/load-placement.js'
+import type { LoadRequest, LoadWatch } from './request/load-request.js'
 
 export interface CopyShardWatch extends LoadWatch {
   /** Bytes of all inputs on disk; undefined with standard input. */
@@ -33,7 +39,7 @@ export async function copyShard(
   watch: CopyShardWatch,
 ): Promise<LoadReport> {
   if (flags.out !== undefined) {
-    const { exportShards } = await import('./export-shards.js')
+    const { exportShards } = await import('./export/export-shards.js')
     return await exportShards(exportOf(flags.out, files, flags, shards), watch)
   }
   if (files.length === 0) throw engineError('USAGE', { message: 'name a file to load, or --out' })
@@ -51,7 +57,7 @@ export async function copyShard(
   }
   const request = requestOf(files, inputs, flags, shards)
   if (flags['dry-run'] || flags['single-transaction']) {
-    const { loadCopy } = await import('./load-copy.js')
+    const { loadCopy } = await import('./whole/load-copy.js')
     return await loadCopy(request, watch)
   }
   const rejectPath = flags['reject-file']

@@ -1,12 +1,12 @@
 /** Loads plain pg_dump files: each COPY block into the shards of its table, in the order of the dump. */
 import { Readable } from 'node:stream'
 import { makeCopyOptions } from '../copy/copy-options.js'
-import { DumpReader } from './dump-reader.js'
-import { type BatchRequest, type BatchWatch, loadBatches } from './load-batches.js'
-import { loadCopy } from './load-copy.js'
+import { type BatchRequest, type BatchWatch, loadBatches } from './batches/load-batches.js'
+import { DumpReader } from './input/dump-reader.js'
+import { readChunks } from './input/open-input.js'
 import { dumpEnding } from './load-failure.js'
 import type { LoadReport } from './load-report.js'
-import { readChunks } from './open-input.js'
+import { loadCopy } from './whole/load-copy.js'
 
 export type DumpRequest = Omit<BatchRequest, 'table' | 'columns' | 'options'>
 
