@@ -2,8 +2,8 @@
 import type { UserTable } from '../auth/user-table.js'
 import type { LoadedConfig, User } from '../config/loaded-config.js'
 import { prepareTlsServer, type TlsServer } from '../net/tls-upgrade.js'
-import type { DatabaseKnowledge } from './knowledge.js'
-import { readOrRefuse } from './server-login.js'
+import type { DatabaseKnowledge } from './databases/knowledge.js'
+import { readOrRefuse } from './databases/server-login.js'
 
 export interface InForce {
   readonly config: LoadedConfig

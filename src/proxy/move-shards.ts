@@ -6,9 +6,9 @@ import type { PoolDefinition } from '../pool/definition.js'
 import type { Pools } from '../pool/pool-map.js'
 import type { ServerTarget } from '../server/server-target.js'
 import type { ShardingConfig } from '../sharding/sharded-table.js'
-import { layoutOf, placesOf } from './define-pools.js'
+import { layoutOf, placesOf } from './databases/define-pools.js'
+import type { DatabaseKnowledge, Reading } from './databases/knowledge.js'
 import type { InForce } from './in-force.js'
-import type { DatabaseKnowledge, Reading } from './knowledge.js'
 
 /** What a database will be by a configuration that is not in force yet. */
 export interface NextPlaces {

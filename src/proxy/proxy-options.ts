@@ -7,8 +7,8 @@ import type { ByteSocket } from '../net/byte-socket.js'
 import type { NameCache } from '../net/name-cache.js'
 import type { OpenServer } from '../pool/definition.js'
 import type { SessionEnvironment } from '../session/environment.js'
+import type { KnowledgeSources } from './databases/knowledge.js'
 import type { Fleet } from './fleet.js'
-import type { KnowledgeSources } from './knowledge.js'
 
 export interface ProxyOptions {
   readonly config: LoadedConfig

@@ -17,20 +17,20 @@ import type {
   DatabaseAccess,
   SessionEnvironment,
 } from '../session/environment.js'
-import type { AuthQueries } from './auth-queries.js'
-import type { Cancels } from './cancels.js'
-import type { ClientRegistry } from './client-registry.js'
+import type { Cancels } from './clients/cancels.js'
+import type { ClientRegistry } from './clients/client-registry.js'
+import type { ListenHubs } from './clients/listen-hubs.js'
+import { requestWatches } from './clients/request-watch.js'
+import type { Standing } from './console/standing.js'
+import type { TwoPhaseCommits } from './databases/two-phase-commits.js'
 import type { DeadlockWatch } from './deadlocks/deadlock-watch.js'
-import type { Guests } from './guests.js'
 import type { InForce } from './in-force.js'
-import type { ListenHubs } from './listen-hubs.js'
-import { loginRulesFor } from './login-rules.js'
+import type { AuthQueries } from './logins/auth-queries.js'
+import type { Guests } from './logins/guests.js'
+import { loginRulesFor } from './logins/login-rules.js'
 import type { Observed } from './observe/observed.js'
 import { slowLogFor } from './observe/slow-log.js'
-import { requestWatches } from './request-watch.js'
-import type { Standing } from './standing.js'
 import type { TopologyWatch } from './topology/topology-watch.js'
-import type { TwoPhaseCommits } from './two-phase-commits.js'
 
 export interface EnvironmentParts {
   readonly clock: Clock

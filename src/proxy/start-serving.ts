@@ -9,14 +9,14 @@ import { plannerOptions } from '../routing/planner-options.js'
 import { openQueryPlanner } from '../routing/query-planner.js'
 import { openServer } from '../server/open-server.js'
 import { acceptClient } from '../session/accept-client.js'
+import { keepAliveOf } from './clients/open-listeners.js'
+import { traceClients } from './clients/trace-clients.js'
+import { HomeNumbers } from './databases/home-numbers.js'
+import { pluginSurroundings } from './databases/plugin-surroundings.js'
 import type { Fleet } from './fleet.js'
-import { HomeNumbers } from './home-numbers.js'
 import { timedPlanner } from './observe/timed-planner.js'
-import { keepAliveOf } from './open-listeners.js'
-import { pluginSurroundings } from './plugin-surroundings.js'
 import { type ServingProxy, startProxy } from './proxy.js'
 import type { ProxyOptions } from './proxy-options.js'
-import { traceClients } from './trace-clients.js'
 
 /** The configuration that was read last, which may not be in force yet. */
 export interface NewestConfig {

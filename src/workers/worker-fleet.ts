@@ -17,7 +17,7 @@ import {
   type ListenOptions,
   listenForHandles,
 } from '../net/listener.js'
-import { openListeners } from '../proxy/open-listeners.js'
+import { openListeners } from '../proxy/clients/open-listeners.js'
 import { Dispatcher } from './dispatcher.js'
 import type { ConsoleOrder, FleetLook, Order, PoolVerb, ToPrimary } from './messages.js'
 import { FleetReload } from './reload.js'

@@ -14,7 +14,7 @@ test('D14: demo, integration suites and scripts are there, and CI runs them', ()
 test('D26: a session has parts of its own for clients, requests, figures and transactions', () => {
   expect(
     missing([
-      'src/proxy/client-registry.ts',
+      'src/proxy/clients/client-registry.ts',
       'src/session/session.ts',
       'src/session/requests/simple-query.ts',
       'src/session/requests/extended-query.ts',
@@ -41,7 +41,7 @@ test('D28: the servers’ side has parts of its own, and tests of them', () => {
       'src/pool/wait-queue.ts',
       'src/executor/fan-out.ts',
       'src/session/state/held-servers.ts',
-      'src/proxy/view.ts',
+      'src/proxy/console/view.ts',
       'test/unit/pool/balancer.test.ts',
       'test/unit/pool/health.test.ts',
       'test/unit/pool/resource-pool.test.ts',

@@ -6,7 +6,7 @@ import type { ShardWaits } from '../../executor/deadlock-graph.js'
 import type { OpenServer } from '../../pool/definition.js'
 import type { UserPools } from '../../pool/user-pools.js'
 import type { ServerConnection } from '../../server/server-connection.js'
-import { openPastPool } from '../ask-primary.js'
+import { openPastPool } from '../databases/ask-primary.js'
 
 export class ShardConnections {
   readonly #pools: UserPools

@@ -1,6 +1,6 @@
 /** What the exchange of two databases needs, made while clients go on: catalogues read, plans made, servers opened. */
 import type { Pools } from '../../pool/pool-map.js'
-import type { DatabaseKnowledge, Reading } from '../knowledge.js'
+import type { DatabaseKnowledge, Reading } from '../databases/knowledge.js'
 import type { NextPlaces } from '../move-shards.js'
 import type { ReadyExchange } from './readiness.js'
 import { ReadyReadings } from './ready-readings.js'

@@ -1,5 +1,5 @@
 /** Catalogues and plans of databases that are about to change their shards, read ahead and looked over until they are used. */
-import type { DatabaseKnowledge, Reading, ReadingAhead } from '../knowledge.js'
+import type { DatabaseKnowledge, Reading, ReadingAhead } from '../databases/knowledge.js'
 import { type NextPlaces, newPlacesOf } from '../move-shards.js'
 
 export class ReadyReadings {

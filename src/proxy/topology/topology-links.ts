@@ -4,8 +4,8 @@ import type { LoadedConfig } from '../../config/loaded-config.js'
 import type { OpenServer, PoolDefinition } from '../../pool/definition.js'
 import type { ServerConnection } from '../../server/server-connection.js'
 import type { TopologyRow } from '../../topology/epoch.js'
-import { definePools } from '../define-pools.js'
-import { firstThatAnswers } from '../first-that-answers.js'
+import { definePools } from '../databases/define-pools.js'
+import { firstThatAnswers } from '../databases/first-that-answers.js'
 import { type ProxyMark, TopologyLink } from './topology-link.js'
 
 const OPEN_MS = 3000

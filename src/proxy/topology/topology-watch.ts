@@ -20,7 +20,7 @@ import {
   successorOf,
   type TopologyRow,
 } from '../../topology/epoch.js'
-import type { ClientRegistry } from '../client-registry.js'
+import type { ClientRegistry } from '../clients/client-registry.js'
 import { exchangeDatabases, followEpochs } from './exchange-databases.js'
 import { Readiness } from './readiness.js'
 import type { ReadyMove } from './ready-move.js'

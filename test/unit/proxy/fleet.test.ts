@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { Cancels } from '../../../src/proxy/cancels.js'
-import { ClientRegistry } from '../../../src/proxy/client-registry.js'
+import { Cancels } from '../../../src/proxy/clients/cancels.js'
+import { ClientRegistry } from '../../../src/proxy/clients/client-registry.js'
 import {
   alone,
   MAX_WORKERS,
