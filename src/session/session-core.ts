@@ -16,7 +16,7 @@ import type { Listening } from './listen/listening.js'
 import { inOwnWords, limitError, saysNoServer } from './own-words.js'
 import { RequestBooks } from './request-books.js'
 import { PipelinedRequests } from './requests/pipelined.js'
-import { SendAgain } from './requests/send-again.js'
+import { runInTurn, SendAgain } from './requests/send-again.js'
 import {
   type CoreParts,
   newRequest,
@@ -192,7 +192,7 @@ export class SessionCore {
     // the shards were exchanged under a waiting request: nothing of it has run, so it is planned anew
     if (again && error.code === 'POOL_LAYOUT_CHANGED' && this.held.size === 0) {
       this.statements.dropUnconfirmed()
-      return again()
+      return runInTurn(this, again)
     }
     this.figures.errors++
     if (this.access.dropsUnserved && saysNoServer(error)) return this.hooks.mustEnd(error, true)

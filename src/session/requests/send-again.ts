@@ -3,6 +3,7 @@
  * side serves. Only requests outside an explicit transaction, of which the client has heard nothing yet.
  */
 import type { Clock } from '../../base/clock.js'
+import { takeTurn } from '../../base/take-turns.js'
 import { type EngineError, engineError } from '../../errors/engine-error.js'
 import type { EpochAccess } from '../epoch-access.js'
 
@@ -99,4 +100,18 @@ export class SendAgain {
     again()
     this.#isTrying = false
   }
+}
+
+/**
+ * A request whose shards were exchanged while it waited, run from its beginning with all that waited too: in turn, so
+ * that whoever exchanged them is not answered behind all these.
+ */
+export function runInTurn(core: AgainCore, again: () => void): void {
+  // What its client sends would overtake it: nothing but its wait for a server holds that up.
+  if (core.running?.awaitsSync) return again()
+  takeTurn(() => {
+    if (core.held.isClosed) return
+    if (core.cancelled) return core.fail(core.timedOut ?? engineError('SESSION_CANCELLED'))
+    again()
+  })
 }

@@ -5,6 +5,7 @@ import { systemClock } from '../../../src/base/clock.js'
 import { deferred } from '../../../src/base/deferred.js'
 import { openLog, silentLog } from '../../../src/base/log.js'
 import { RingQueue } from '../../../src/base/ring-queue.js'
+import { takeTurn } from '../../../src/base/take-turns.js'
 
 describe('RingQueue', () => {
   test('behaves as an array, through growth and turns', () => {
@@ -88,4 +89,23 @@ describe('openLog', () => {
   test('the silent one says nothing and has silent children', () => {
     expect(silentLog.child({})).toBe(silentLog)
   })
+})
+
+test('work that takes turns: one piece each turn, in order, with others between', async () => {
+  const seen: string[] = []
+  const besides = () => {
+    seen.push('-')
+    if (seen.filter((one) => one === '-').length < 5) setImmediate(besides)
+  }
+  for (const name of ['a', 'b', 'c']) takeTurn(() => void seen.push(name))
+  seen.push('now')
+  setImmediate(besides)
+  const last = deferred<void>()
+  takeTurn(() => {
+    seen.push('d')
+    // Behind all, although it comes while one has its turn.
+    takeTurn(() => last.resolve())
+  })
+  await last.promise
+  expect(seen.join('')).toMatch(/^nowa-b-c-d-?$/)
 })
