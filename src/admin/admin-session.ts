@@ -102,7 +102,7 @@ class Conversation {
     try {
       for (const statement of splitStatements(decodeQuery(body))) {
         const command = parseCommand(statement)
-        const shape = shapeOf(command)
+        const shape = this.#shapeOf(command)
         if (shape) this.#describe(shape, [])
         this.#finish(await this.#run(command), [], 0)
       }
@@ -157,11 +157,11 @@ class Conversation {
     let shape: AnswerShape | undefined
     let formats: readonly number[] = []
     if (kind === 'statement') {
-      shape = shapeOf(this.#statementOf(name))
+      shape = this.#shapeOf(this.#statementOf(name))
       encodeParameterDescription(this.#writer, [])
     } else {
       const portal = this.#portalOf(name)
-      shape = shapeOf(portal.command)
+      shape = this.#shapeOf(portal.command)
       formats = portal.formats
     }
     if (shape) this.#describe(shape, formats)
@@ -194,6 +194,10 @@ class Conversation {
       identity: this.#identity,
       settings: this.#settings,
     })
+  }
+
+  #shapeOf(command: AdminCommand): AnswerShape | undefined {
+    return shapeOf(command, this.#identity.database)
   }
 
   #describe(shape: AnswerShape, formats: readonly number[]): void {

@@ -2,6 +2,7 @@
 import { engineError } from '../errors/engine-error.js'
 import type { AdminCommand, SelectValue } from './admin-command.js'
 import type { ConsoleControl } from './move-control.js'
+import { pgbouncerTables } from './pgbouncer/pgbouncer-tables.js'
 import type { ProxyView } from './proxy-view.js'
 import { insideTables, peerTable } from './show-inside.js'
 import { moveTables } from './show-moves.js'
@@ -34,8 +35,12 @@ const tables: Readonly<Record<string, ShowTable>> = {
   ...insideTables,
 }
 
-function tableOf(what: string): Pick<ShowTable, 'columns'> {
-  const known = what === 'peers' ? peerTable : (tables[what] ?? moveTables[what])
+/** The table that is made of the view; on the database `pgbouncer` in PgBouncer's form. */
+const viewTable = (what: string, database: string): ShowTable | undefined =>
+  (database === 'pgbouncer' ? pgbouncerTables[what] : undefined) ?? tables[what]
+
+function tableOf(what: string, database: string): Pick<ShowTable, 'columns'> {
+  const known = viewTable(what, database) ?? (what === 'peers' ? peerTable : moveTables[what])
   if (!known) throw engineError('ADMIN_SYNTAX', { reason: `unknown table "${what}"` })
   return known
 }
@@ -53,11 +58,11 @@ function keptColumns(table: Pick<ShowTable, 'columns'>, wanted: readonly string[
   return all.filter((i) => [...always, ...wanted].includes(names[i] as string))
 }
 
-/** The columns of the answer; undefined when it has no rows. */
-export function shapeOf(command: AdminCommand): AnswerShape | undefined {
+/** The columns of the answer on this database of the console; undefined when it has no rows. */
+export function shapeOf(command: AdminCommand, database: string): AnswerShape | undefined {
   switch (command.kind) {
     case 'show': {
-      const table = tableOf(command.what)
+      const table = tableOf(command.what, database)
       return keptColumns(table, command.columns).map((i) => table.columns[i] as AnswerShape[number])
     }
     case 'parameter':
@@ -89,7 +94,7 @@ export async function answerCommand(
   command: AdminCommand,
   context: AnswerContext,
 ): Promise<Answer> {
-  const columns = shapeOf(command) ?? []
+  const columns = shapeOf(command, context.identity.database) ?? []
   const rows = columns.length > 0 ? await rowsOf(command, context) : []
   if (columns.length === 0) await act(command, context)
   return { columns, rows, tag: tagOf(command, rows.length) }
@@ -119,7 +124,7 @@ function tagOf(command: AdminCommand, rowCount: number): string {
 
 async function rowsOf(command: AdminCommand, context: AnswerContext): Promise<Cell[][]> {
   if (command.kind === 'show') {
-    const kept = keptColumns(tableOf(command.what), command.columns)
+    const kept = keptColumns(tableOf(command.what, context.identity.database), command.columns)
     const { filter } = command
     const all = await shownRows(command.what, context)
     const rows = filter === undefined ? all : all.filter(([text]) => has(text, filter))
@@ -134,11 +139,14 @@ async function rowsOf(command: AdminCommand, context: AnswerContext): Promise<Ce
 const has = (text: Cell | undefined, part: string): boolean =>
   String(text).toLowerCase().includes(part.toLowerCase())
 
-async function shownRows(what: string, { view, control }: AnswerContext): Promise<Cell[][]> {
+async function shownRows(
+  what: string,
+  { view, control, identity }: AnswerContext,
+): Promise<Cell[][]> {
   const ofMoves = moveTables[what]
   if (ofMoves) return ofMoves.rows(await control.moves.look())
-  if (what === 'peers') return peerTable.rows(await control.peers())
-  return (tables[what] as ShowTable).rows(await view())
+  const table = viewTable(what, identity.database)
+  return table ? table.rows(await view()) : peerTable.rows(await control.peers())
 }
 
 /** Commands about moves answer with the task. */

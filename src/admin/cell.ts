@@ -7,6 +7,7 @@ const types: Readonly<Record<ColumnType, { oid: number; size: number }>> = {
   text: { oid: 25, size: -1 },
   int4: { oid: 23, size: 4 },
   int8: { oid: 20, size: 8 },
+  numeric: { oid: 1700, size: -1 },
   bool: { oid: 16, size: 1 },
 }
 
@@ -44,5 +45,24 @@ export function encodeCell(cell: Cell, type: ColumnType, format: number): Buffer
       bytes.writeBigInt64BE(BigInt(cell))
       return bytes
     }
+    case 'numeric':
+      return encodeNumeric(Number(cell))
   }
+}
+
+/** A whole number as numeric_send writes it: its digits to the base of 10,000, without zeros at the end. */
+function encodeNumeric(whole: number): Buffer {
+  const digits: number[] = []
+  for (let rest = Math.abs(whole); rest > 0; rest = Math.floor(rest / 10_000))
+    digits.unshift(rest % 10_000)
+  const weight = Math.max(0, digits.length - 1)
+  while (digits.at(-1) === 0) digits.pop()
+  const bytes = Buffer.alloc(8 + 2 * digits.length)
+  bytes.writeInt16BE(digits.length, 0)
+  bytes.writeInt16BE(weight, 2)
+  bytes.writeUInt16BE(whole < 0 ? 0x4000 : 0, 4)
+  digits.forEach((digit, i) => {
+    bytes.writeInt16BE(digit, 8 + 2 * i)
+  })
+  return bytes
 }

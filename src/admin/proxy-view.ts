@@ -241,6 +241,10 @@ export interface ConfigView {
   readonly value: string
   /** `pgdog.toml:12`, `environment …` or `default`. */
   readonly source: string
+  /** What counts where nothing is written; empty: none. */
+  readonly fallback: string
+  /** A new value counts after RELOAD. */
+  readonly isReloadable: boolean
 }
 
 /** One process of the proxy. */

@@ -136,7 +136,7 @@ function stateRows(view: ProxyView): { key: string; value: string }[] {
   ]
 }
 
-export const insideTables: Readonly<Record<string, ShowTable>> = {
+export const insideTables = {
   sockets: table(socketColumns, socketRows),
   active_sockets: table(socketColumns, (view) => socketRows(view).filter(isAtWork)),
   client_memory: table<ClientView>(
@@ -227,7 +227,7 @@ export const insideTables: Readonly<Record<string, ShowTable>> = {
     totalRows,
   ),
   instance_id: table<string>([text('instance_id', (id) => id)], (view) => [view.instanceId]),
-}
+} satisfies Readonly<Record<string, ShowTable>>
 
 const peerColumns: readonly ColumnOf<PeerView>[] = [
   text('addr', (p) => p.address),

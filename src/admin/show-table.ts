@@ -1,7 +1,7 @@
 /** A table of the console: typed columns and a function that makes its rows from the view. */
 import type { ProxyView } from './proxy-view.js'
 
-export type ColumnType = 'text' | 'int4' | 'int8' | 'bool'
+export type ColumnType = 'text' | 'int4' | 'int8' | 'numeric' | 'bool'
 export type Cell = string | number | boolean | null
 
 export interface ColumnOf<R> {

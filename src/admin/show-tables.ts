@@ -269,7 +269,9 @@ function countThings(view: ProxyView): { list: string; items: number }[] {
   return [
     { list: 'databases', items: distinct(view.databases().map((database) => database.name)) },
     { list: 'users', items: view.users().length },
+    { list: 'peers', items: 0 },
     { list: 'pools', items: poolRows.length },
+    { list: 'peer_pools', items: 0 },
     { list: 'free_clients', items: 0 },
     { list: 'used_clients', items: view.clients().length },
     { list: 'login_clients', items: 0 },
@@ -318,7 +320,7 @@ const help = table<readonly [string, string]>(
 )
 
 /** All but STATS, which has a file of its own. */
-export const plainTables: Readonly<Record<string, ShowTable>> = {
+export const plainTables = {
   bans,
   clients,
   config,
@@ -334,4 +336,4 @@ export const plainTables: Readonly<Record<string, ShowTable>> = {
   users,
   version,
   workers,
-}
+} satisfies Readonly<Record<string, ShowTable>>

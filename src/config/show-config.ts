@@ -18,6 +18,19 @@ function shownValue(definition: KeyDefinition, value: unknown): ShownValue {
   return value as ShownValue
 }
 
+/** The default of a key as `config show` gives it, and whether a new value counts without a restart. */
+export function keyHabits(
+  section: string,
+  key: string,
+): { readonly fallback: ShownValue; readonly isReloadable: boolean } {
+  const definition = configSections.find(({ name }) => name === section)?.keys[key]
+  if (!definition) return { fallback: null, isReloadable: false }
+  return {
+    fallback: shownValue(definition, definition.fallback),
+    isReloadable: definition.takesEffect !== 'restart',
+  }
+}
+
 function shownKeys(
   section: SectionDefinition,
   entry: Entry | undefined,

@@ -10,7 +10,8 @@ import type {
   WorkerView,
 } from '../../admin/proxy-view.js'
 import type { Clock } from '../../base/clock.js'
-import type { LoadedConfig } from '../../config/loaded-config.js'
+import type { LoadedConfig, ShownValue } from '../../config/loaded-config.js'
+import { keyHabits } from '../../config/show-config.js'
 import type { Pools } from '../../pool/pool-map.js'
 import type { ServerPool } from '../../pool/server-pool.js'
 import type { ServerConnection } from '../../server/server-connection.js'
@@ -262,11 +263,18 @@ function configRows(config: LoadedConfig): ConfigView[] {
   return config.shown
     .filter((section) => section.index === undefined)
     .flatMap(({ section, keys }) =>
-      keys.map(({ key, value, source }) => ({
-        name: section === 'general' ? key : `${section}_${key}`,
-        value:
-          value === null ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value),
-        source,
-      })),
+      keys.map(({ key, value, source }) => {
+        const { fallback, isReloadable } = keyHabits(section, key)
+        return {
+          name: section === 'general' ? key : `${section}_${key}`,
+          value: valueText(value),
+          source,
+          fallback: valueText(fallback),
+          isReloadable,
+        }
+      }),
     )
 }
+
+const valueText = (value: ShownValue): string =>
+  value === null ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value)

@@ -75,8 +75,7 @@ async function open(config: pg.ClientConfig): Promise<pg.Client> {
 }
 
 const openApp = () => open({ user: postgres.user, database: 'app' })
-const openConsole = (database = 'pgbouncer') =>
-  open({ user: 'admin', password: 'secret', database })
+const openConsole = (database = 'pgdog') => open({ user: 'admin', password: 'secret', database })
 
 async function closeAll(): Promise<void> {
   await Promise.all(clients.splice(0).map((client) => client.end()))
@@ -94,7 +93,8 @@ describe('the console of a running proxy', () => {
       const admin = await openConsole(name)
       expect((await admin.query('SHOW VERSION')).rows).toEqual([{ version: 'pgshard 9.9.9' }])
       const extended = await admin.query({ name: 'p', text: 'SHOW POOLS', values: [] })
-      expect(extended.rows[0]).toMatchObject({ database: 'app', shard: '0', role: 'primary' })
+      const place = name === 'pgbouncer' ? { sv_used: 0 } : { shard: '0', role: 'primary' }
+      expect(extended.rows[0]).toMatchObject({ database: 'app', ...place })
     }
     await closeAll()
   })

@@ -118,7 +118,16 @@ export function fakeProxy() {
     plans: () => [],
     names: () => [],
     mirrors: () => [],
-    config: () => [{ name: 'port', value: '6432', source: 'default' }],
+    config: () => [
+      { name: 'port', value: '6432', source: 'default', fallback: '6432', isReloadable: false },
+      {
+        name: 'max_client_conn',
+        value: 'unlimited',
+        source: 'default',
+        fallback: 'unlimited',
+        isReloadable: true,
+      },
+    ],
     workers: () => [],
     transactions: () => [],
     topology: () => [],

@@ -6,15 +6,17 @@ import { answerCommand, shapeOf } from '../../../src/admin/answer-command.js'
 import { fakeProxy } from './fake-proxy.js'
 
 type Columns = Readonly<Record<string, readonly string[]>>
-const recorded: { readonly pgdog: Columns; readonly pgbouncer: Columns } = JSON.parse(
+const recorded: Readonly<Record<'pgdog' | 'shared' | 'pgbouncer', Columns>> = JSON.parse(
   readFileSync(new URL('../../../fixtures/admin/show-columns.json', import.meta.url), 'utf8'),
 )
 
 /** PgBouncer's averages of bytes have names of their own, which its exporters do not read. */
 const renamed: Readonly<Record<string, string>> = { avg_recv: 'avg_received' }
 
-const columnsOf = (what: string): string[] =>
-  (shapeOf(parseCommand(`SHOW ${what}`)) ?? []).map(({ name }) => name)
+const shapeOn = (database: string, what: string) =>
+  shapeOf(parseCommand(`SHOW ${what}`), database) ?? []
+
+const columnsOf = (what: string): string[] => shapeOn('pgdog', what).map(({ name }) => name)
 
 describe('columns of SHOW', () => {
   test.each(Object.entries(recorded.pgdog))(
@@ -25,7 +27,14 @@ describe('columns of SHOW', () => {
   )
 
   test.each(Object.entries(recorded.pgbouncer))(
-    "D205: SHOW %s has PgBouncer's",
+    "D205: SHOW %s on the database pgbouncer is PgBouncer's, name by name and type by type",
+    (what, columns) => {
+      expect(shapeOn('pgbouncer', what).map(({ name, type }) => `${name} ${type}`)).toEqual(columns)
+    },
+  )
+
+  test.each(Object.entries(recorded.shared))(
+    "D205: SHOW %s has PgBouncer's on the other databases too",
     (what, columns) => {
       const names = columnsOf(what)
       const wanted = columns.map((name) => renamed[name] ?? name)
@@ -33,22 +42,21 @@ describe('columns of SHOW', () => {
     },
   )
 
-  test('no column has a name twice, and every row has a cell for each', async () => {
-    const { view, control } = fakeProxy()
-    const context = {
-      view: () => view,
-      control,
-      identity: { user: 'admin', database: 'pgdog' },
-      settings: new Map<string, string>(),
-    }
-    for (const what of SHOW_TABLES) {
-      const command = parseCommand(`SHOW ${what}`)
-      const { columns, rows } = await answerCommand(command, context)
-      const names = columns.map(({ name }) => name)
-      expect([what, names.length]).toEqual([what, new Set(names).size])
-      for (const row of rows) expect([what, row.length]).toEqual([what, names.length])
-    }
-  })
+  test.each(['pgdog', 'pgbouncer'])(
+    'no column has a name twice, and every row has a cell for each: %s',
+    async (database) => {
+      const { view, control } = fakeProxy()
+      const identity = { user: 'admin', database }
+      const context = { view: () => view, control, identity, settings: new Map<string, string>() }
+      for (const what of SHOW_TABLES) {
+        const command = parseCommand(`SHOW ${what}`)
+        const { columns, rows } = await answerCommand(command, context)
+        const names = columns.map(({ name }) => name)
+        expect([what, names.length]).toEqual([what, new Set(names).size])
+        for (const row of rows) expect([what, row.length]).toEqual([what, names.length])
+      }
+    },
+  )
 
   test('SHOW HELP names every table', async () => {
     const { view, control } = fakeProxy()
