@@ -1,5 +1,5 @@
 /**
- * How fast rows are split and routed, without PostgreSQL: node bench/copy-splitter.mjs [megabytes] (needs a build).
+ * How fast rows are split and routed, without PostgreSQL: node bench/copy-splitter.mjs [megabytes] [--results FILE] (needs a build).
  * Rates are by the CPU time of the process, medians of five interleaved rounds: others on the machine do not count.
  * Targets (design §12): 450, 600 and 800 MB/s for csv, text and binary.
  * Rows are shaped like pgbench_accounts (101 bytes), four shards, key bigint in the first column; 128 KB chunks.
@@ -7,6 +7,7 @@
 import { makeCopyOptions } from '../dist/src/copy/copy-options.js'
 import { makeRowRouter } from '../dist/src/copy/row-router.js'
 import { makeKeyPlacer } from '../dist/src/sharding/key-placer.js'
+import { keepFigure } from './results.mjs'
 
 const CHUNK_BYTES = 128 * 1024
 const totalBytes = Number(process.argv[2] ?? 256) * 1e6
@@ -82,4 +83,10 @@ for (const [name, runs] of results) {
   const rate = `${Math.round(median(runs.map((run) => run.rate)))} MB/s`
   const rows = median(runs.map((run) => run.rows)).toFixed(2)
   console.log(`${name.padEnd(16)} ${rate.padStart(10)} ${rows} M rows/s`)
+  const target = { csv: 450, text: 600, binary: 800 }[name]
+  keepFigure({
+    what: name,
+    ours: `${rate}, ${rows} M rows/s`,
+    ...(target ? { target: `≥ ${target} MB/s`, holds: Number.parseInt(rate, 10) >= target } : {}),
+  })
 }

@@ -2,7 +2,7 @@
  * COPY against the targets of the design (§12): copy-shard into four shards against one `psql \copy` of the whole and against four
  * psql on files split beforehand, per format; COPY through serve against copy-shard; rejects; memory while a shard stalls.
  *   node bench/copy.mjs [--rows 4000000] [--rounds 5] [--bin-dir /usr/lib/postgresql/15/bin] [--only load,proxy,rejects,stall]
- *     [--formats csv,text,binary]
+ *     [--formats csv,text,binary] [--results FILE]
  * It needs a build and psql; it starts four servers of its own in a temporary folder (node bin/run.js cluster start).
  * 4 M rows (400 MB) are what the targets were set by: a run takes some seconds, so that the start of Node is not what is measured.
  * Rounds are interleaved and medians taken; before each run the tables are emptied and the servers write a checkpoint. CPU is that of the client program alone (of serve for the proxy), a row.
@@ -23,6 +23,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { makeKeyPlacer } from '../dist/src/sharding/key-placer.js'
+import { keepRatio } from './results.mjs'
 
 const { values: flags } = parseArgs({
   options: {
@@ -160,11 +161,20 @@ const show = (label, runs, megabytes) => {
   )
   return { wallS, cpuS }
 }
+/** What verdicts are about, and the figures they compare. */
+let part = ''
+let sides = {}
+const about = (text, ours, peer) => {
+  part = text
+  sides = peer === undefined ? { ours } : { ours, peer }
+}
+const seconds = ({ wallS }) => `${wallS.toFixed(2)} s`
 const verdict = (what, ratio, target, isLow = false) => {
   const holds = isLow ? ratio <= target : ratio >= target
   console.log(
     `  ${holds ? 'ok  ' : 'MISS'} ${what}: ${ratio.toFixed(2)} (target ${isLow ? '≤' : '≥'} ${target})`,
   )
+  keepRatio({ what: `${part}: ${what}`, ...sides, ratio, target, isLow })
 }
 
 const basePort = 22_400 + (process.pid % 190)
@@ -240,7 +250,9 @@ async function benchLoad(format) {
   const ours = show('copy-shard to 4 shards', runs.ours, megabytes)
   const whole = show('one psql \\copy', runs.whole, megabytes)
   const split = show('four psql, split files', runs.split, megabytes)
+  about(`copy-shard to 4 shards, ${format}`, seconds(ours), seconds(whole))
   verdict('against one psql', whole.wallS / ours.wallS, targets[format].whole)
+  about(`copy-shard to 4 shards, ${format}`, seconds(ours), seconds(split))
   verdict('against four psql', split.wallS / ours.wallS, targets[format].split)
   console.log(`       four psql against one: ${(whole.wallS / split.wallS).toFixed(2)}`)
 }
@@ -295,6 +307,7 @@ async function benchProxy(served) {
     console.log(`COPY through serve, ${format}`)
     const proxy = show('serve (its CPU)', runs.proxy, megabytes)
     const ours = show('copy-shard', runs.ours, megabytes)
+    about(`COPY through serve, ${format}`, seconds(proxy), seconds(ours))
     verdict('against copy-shard', ours.wallS / proxy.wallS, 0.8)
   }
 }
@@ -318,6 +331,7 @@ async function benchRejects() {
   console.log(`--on-error reject, ${isBad} of ${ROWS} rows at fault`)
   const clean = show('without faults', runs.clean, megabytes)
   const rejecting = show('with faults', runs.rejecting, megabytes)
+  about('one row in a thousand at fault, rejected', seconds(rejecting), seconds(clean))
   verdict('time, of the clean one', rejecting.wallS / clean.wallS, 4, true)
   verdict('CPU, of the clean one', rejecting.cpuS / clean.cpuS, 4, true)
 }
@@ -352,6 +366,7 @@ async function benchStall(label, start) {
   console.log(
     `  ${label}: ${seen.map((one) => one.toFixed(0)).join(' ')} MB, second by second while a shard stands still`,
   )
+  about(`memory of ${label} while a shard stands still`, `${(seen.at(-1) - seen[0]).toFixed(0)} MB`)
   verdict('growth in MB', seen.at(-1) - seen[0], 20, true)
 }
 

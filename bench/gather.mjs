@@ -1,13 +1,14 @@
 /**
  * A join of two tables of 100,000 rows each on a column that is not the sharding key: through pgshard, which gathers the rows
  * of all shards on one server, against the same join on one PostgreSQL. Interleaved rounds, medians of the wall time.
- *   node bench/gather.mjs PLAIN_URL PROXY_URL ADMIN_URL SHARD_URL… [--rounds 9] [--rows 100000] [--keep]
+ *   node bench/gather.mjs PLAIN_URL PROXY_URL ADMIN_URL SHARD_URL… [--rounds 9] [--rows 100000] [--keep] [--results FILE]
  * The proxy's configuration shards tables gather_a and gather_b by column k over the SHARD_URLs, in their order; the tables
  * are made (and dropped, unless --keep) on all of them. Target: at most 4 times.
  */
 import { pipeline } from 'node:stream/promises'
 import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
+import { keepRatio } from './results.mjs'
 
 const options = { rounds: 9, rows: 100_000, keep: false }
 const urls = []
@@ -108,6 +109,14 @@ for (const [name, sql] of Object.entries(statements)) {
   console.log(
     `${name}: one PostgreSQL ${direct.toFixed(1)} ms, gathered ${ours.toFixed(1)} ms: ${(ours / direct).toFixed(2)} times`,
   )
+  keepRatio({
+    what: name,
+    ours: `${ours.toFixed(0)} ms`,
+    peer: `${direct.toFixed(0)} ms`,
+    ratio: ours / direct,
+    target: 4,
+    isLow: true,
+  })
 }
 if (!options.keep) await everywhere(drop)
 await plain.end()

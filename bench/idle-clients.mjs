@@ -1,6 +1,6 @@
 /**
  * How much memory an idle client costs `pgshard serve`, and whether all are served.
- *   node bench/idle-clients.mjs [--clients 10000] [--processes 4] [--server postgres://…] [--node-flags "…"]
+ *   node bench/idle-clients.mjs [--clients 10000] [--processes 4] [--server postgres://…] [--node-flags "…"] [--results FILE]
  * Starts a PostgreSQL of its own unless one is given, serve in front of it, and processes that log in and stay.
  * Resident memory of serve is read before the first of them (after a warm-up that connects and leaves), when all have
  * logged in, and when each has run one query. Target: at most 14 kB a client, goal 10, none refused. Exit 1 when missed.
@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
+import { keepFigure } from './results.mjs'
 
 const TARGET_KB = 14
 const GOAL_KB = 10
@@ -241,6 +242,12 @@ async function main() {
     console.log(
       `${connected} of ${clients} idle clients, ${idleKbEach} kB each (target ${TARGET_KB}, goal ${GOAL_KB}); SHOW CLIENTS counts ${counted}`,
     )
+    keepFigure({
+      what: `${clients} idle clients, plain TCP`,
+      ours: `${idleKbEach} kB each, ${clients - connected} refused`,
+      target: `≤ ${TARGET_KB} kB each, none refused`,
+      holds: idleKbEach <= TARGET_KB && connected === clients,
+    })
     const isMet = idleKbEach <= TARGET_KB && connected === clients && counted === clients
     if (!isMet || result.failedQueries > 0) process.exitCode = 1
   } finally {

@@ -2,7 +2,7 @@
  * Resharding against the targets of the design (§12): copy of 2 shards into 4 against pg_dump | psql of the same tables at the same
  * parallelism; applying against a native subscription; verify against COPY OUT of both sides; the write pause of cutovers.
  *   node bench/reshard.mjs [--rows 400000] [--changes 100000] [--rounds 3] [--cutovers 10] [--writers 50] [--only copy,verify,apply,pause]
- *                          [--bin-dir /usr/lib/postgresql/15/bin]
+ *                          [--bin-dir /usr/lib/postgresql/15/bin] [--results FILE]
  * It needs a build, psql and pg_dump; it starts one server of its own in a temporary folder. Rounds are interleaved, medians taken.
  */
 import { rmSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
  * Merged reads against the targets of the design (§12), on one PostgreSQL with a database a shard and one with all rows:
- *   node bench/scatter.mjs postgres://postgres@127.0.0.1:5432/postgres [--rows 1000000] [--rounds 7] [--keep]
+ *   node bench/scatter.mjs postgres://postgres@127.0.0.1:5432/postgres [--rows 1000000] [--rounds 7] [--keep] [--results FILE]
  * Scatter: ORDER BY … LIMIT 100 over four shards by one psql through serve, against the slowest of four psql at once,
  * each on its shard. Target: at most 1.3 times.
  * Merge: all rows in order by one psql through serve, against psql reading them in order from one database. Target: at
@@ -15,6 +15,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { makeKeyPlacer } from '../dist/src/sharding/key-placer.js'
+import { keepFigure, keepRatio } from './results.mjs'
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
@@ -170,6 +171,28 @@ try {
   console.log(
     `memory of serve: ${before.toFixed(0)} MB before, ${peak.toFixed(0)} MB at most: ${(peak - before).toFixed(0)} MB (target < 50)`,
   )
+  const ms = (times) => `${median(times).toFixed(0)} ms`
+  keepRatio({
+    what: 'ORDER BY … LIMIT 100 over four shards, against the slowest of four psql at once',
+    ours: ms(times.scatter),
+    peer: ms(times.four),
+    ratio: scatter,
+    target: 1.3,
+    isLow: true,
+  })
+  keepRatio({
+    what: `${ROWS} rows in order, of the rate of psql on one database`,
+    ours: ms(times.merge),
+    peer: ms(times.one),
+    ratio: rate,
+    target: 0.7,
+  })
+  keepFigure({
+    what: 'growth of serve while they pass',
+    ours: `${(peak - before).toFixed(0)} MB`,
+    target: '< 50 MB',
+    holds: peak - before < 50,
+  })
 } finally {
   child.kill('SIGTERM')
   if (!flags.keep) {

@@ -1,7 +1,7 @@
 /**
  * A transaction that writes two shards against two that write one each, one after the other, through serve. Target of the
  * design (§12): at most 2.0 times the latency. Durable servers, as PostgreSQL is by default:
- *   node bench/two-phase.mjs postgres://postgres@127.0.0.1:5432/postgres [SECOND-SERVER-URL] [--rounds 7] [--seconds 2]
+ *   node bench/two-phase.mjs postgres://postgres@127.0.0.1:5432/postgres [SECOND-SERVER-URL] [--rounds 7] [--seconds 2] [--results FILE]
  * With one URL both shards are databases of one server; with two each has its own. fsync must be on. The phases of the
  * commit are timed on direct connections beside it. Rounds are interleaved and medians taken. It needs a build.
  */
@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { makeKeyPlacer } from '../dist/src/sharding/key-placer.js'
+import { keepRatio } from './results.mjs'
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
@@ -189,6 +190,14 @@ try {
   console.log(
     `two-phase commit over 2 shards: ${ratio.toFixed(2)} times two single commits (target ≤ 2.0)`,
   )
+  keepRatio({
+    what: 'a transaction that writes two shards, against two that write one each, one after the other',
+    ours: `${median(medians.two).toFixed(2)} ms`,
+    peer: `${median(medians.one).toFixed(2)} ms`,
+    ratio,
+    target: 2,
+    isLow: true,
+  })
 } finally {
   await client.end()
   child.kill('SIGTERM')

@@ -1,5 +1,5 @@
 /**
- * Writes docs/config.md, docs/errors.md, docs/cli.md and the man page from what the program is built of; run after `npm run build`.
+ * Writes docs/config.md, docs/errors.md, docs/metrics.md, docs/cli.md and the man page from what the program is built of; run after `npm run build`.
  * `--check` writes nothing and fails when a page is out of date.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -126,6 +126,77 @@ export function errorsPage({ catalogue }) {
       row(`\`${code}\``, entry.sqlstate, entry.exit ?? 1, words(entry.message), words(entry.hint)),
     )
   }
+  return `${lines.join('\n')}\n`
+}
+
+/** One row of everything that metrics are made of: their names and labels come of it, not their values. */
+function oneOfEach() {
+  const place = {
+    worker: 0,
+    database: '',
+    user: '',
+    host: '',
+    address: '',
+    port: 0,
+    shard: 0,
+    role: '',
+  }
+  const nothing = new Proxy({}, { get: () => 0 })
+  const row = {
+    ...place,
+    traffic: nothing,
+    recent: undefined,
+    pins: [],
+    counts: [],
+    channel: '',
+    requestClass: '',
+  }
+  const rows = () => [row]
+  const view = {
+    clients: rows,
+    pools: rows,
+    servers: rows,
+    listeners: rows,
+    usage: rows,
+    times: rows,
+    workers: rows,
+  }
+  return { ...view, config: () => [] }
+}
+
+/** What is counted in one: the rule of names. */
+function unitOf(name) {
+  if (name === 'maxwait' || name.endsWith('_seconds')) return 's'
+  if (name.endsWith('_time')) return 'µs'
+  return /(bytes|received|sent)$/.test(name) && !name.startsWith('pub_sub') ? 'bytes' : ''
+}
+
+/** The page of docs/metrics.md. */
+export function metricsPage({ familiesOf }, { statsFigures, ownFigures }, { TIME_BOUNDS }) {
+  const per = new Map([...statsFigures, ...ownFigures].map((one) => [`avg_${one.name}`, one.per]))
+  const unit = (name) => `${unitOf(name)}${per.has(name) ? ` a ${per.get(name)}` : ''}`.trim()
+  const printed = ({ name, type }) => (type === 'counter' ? `${name}_total` : name)
+  const listed = (labels) => labels.map((one) => `\`${one}\``).join(', ')
+  const poolLabels = 'user,database,host,port,shard,role'
+  const labels = ({ samples }) => {
+    const names = Object.keys(samples[0]?.labels ?? {})
+    return names.join() === poolLabels ? 'of a pool' : listed(names)
+  }
+  const lines = [
+    '# Metrics',
+    '',
+    generated,
+    '',
+    'What a scrape of `openmetrics_port` gives and what `[otel] endpoint` is sent, all workers together; [monitoring.md](monitoring.md) says how. `openmetrics_namespace` stands before each name as it is written, `namespace` of `[otel]` with a dot.',
+    '',
+    `Type *unknown* only grows, as a counter does, under a name of PgDog that OpenMetrics keeps from counters; by OTLP it is a monotonic sum, as counters are (there without \`_total\`). Averages are of the last \`stats_period\`. The histogram has buckets up to ${TIME_BOUNDS.join(', ')} s, and one above. Labels *of a pool* are ${listed(poolLabels.split(','))}.`,
+    '',
+    row('name', 'type', 'unit', 'labels', 'meaning'),
+    row('---', '---', '---', '---', '---'),
+    ...familiesOf(oneOfEach()).map((family) =>
+      row(`\`${printed(family)}\``, family.type, unit(family.name), labels(family), family.help),
+    ),
+  ]
   return `${lines.join('\n')}\n`
 }
 
@@ -264,8 +335,13 @@ export function manPage(manifest, version) {
 async function pages() {
   const manifest = JSON.parse(readFileSync('oclif.manifest.json', 'utf8'))
   return {
-    'docs/config.md': configPage(await dist('config/config-sections')),
+    'docs/config.md': configPage(await dist('config/keys/config-sections')),
     'docs/errors.md': errorsPage(await dist('errors/catalogue')),
+    'docs/metrics.md': metricsPage(
+      await dist('admin/metrics/families'),
+      await dist('admin/stats-figures'),
+      await dist('metrics/time-buckets'),
+    ),
     'docs/cli.md': cliPage(manifest),
     'docs/man/pgshard.1': manPage(manifest, manifest.version),
   }

@@ -26,6 +26,14 @@ function cellsOf(row) {
   return [row.what, clients, ...sides, ...ratios, `≥ ${row.target.tps}${cpu}`, verdict]
 }
 
+/** A row as scripts/benchmarks.mjs keeps it. */
+export function figureOf(row) {
+  const [what, clients, peer, ours, ratio, cpu, target] = cellsOf(row)
+  const who = `${clients} client${clients === '1' ? '' : 's'}`
+  const ratios = cpu === '' ? ratio : `${ratio} · ${cpu}`
+  return { what: `${what}, ${who}`, peer, ours, ratio: ratios, target, holds: row.holds }
+}
+
 export function printTable(rows) {
   const lines = [[...HEAD, 'target', ''], ...rows.map(cellsOf)]
   const widths = lines[0].map((_, i) => Math.max(...lines.map((line) => line[i].length)))

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
+import { keepFigure } from '../results.mjs'
 import {
   clock,
   directory,
@@ -151,5 +152,12 @@ export async function pause() {
   console.log(
     `  longest statement of a client in each: p50 ${median(longest)} ms, max ${Math.max(...longest)} ms; all: ${longest.join(', ')}`,
   )
+  const [p50, most] = [median(pauses), Math.max(...pauses)]
+  keepFigure({
+    what: `write pause of ${pauses.length} cutovers under ${flags.writers} writers`,
+    ours: `p50 ${p50} ms, max ${most} ms, ${failed} errors; longest statement of a client: p50 ${median(longest)} ms`,
+    target: 'p50 ≤ 100 ms, max ≤ 1 s, 0 errors',
+    holds: p50 <= 100 && most <= 1000 && failed === 0,
+  })
   for (const [step, times] of steps) console.log(`  ${step}: ${median(times)} ms`)
 }

@@ -11,6 +11,7 @@ import { silentLog } from '../../dist/src/base/log.js'
 import { startCluster } from '../../dist/src/cluster/cluster.js'
 import { noGate } from '../../dist/src/reshard/cutover/traffic-gate.js'
 import { continueReshard } from '../../dist/src/reshard/reshard.js'
+import { keepRatio } from '../results.mjs'
 
 export { clock }
 export const { values: flags } = parseArgs({
@@ -161,8 +162,10 @@ export const shell = (command) =>
   })
 export const median = (values) =>
   [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) / 2)]
-export const tell = (what, ours, peer, ratio, target) =>
+export function tell(what, ours, peer, ratio, target) {
   console.log(
     `${what}: ours ${ours}, peer ${peer}: ${ratio.toFixed(2)} (target ${target}) ${ratio >= target ? 'ok' : 'BELOW'}`,
   )
+  keepRatio({ what, ours, peer, ratio, target })
+}
 export const tool = (name) => join(flags['bin-dir'], name)

@@ -1,14 +1,26 @@
-/** The configuration's table of keys: docs/config.md up to date, every working key read by the program. */
+/** The configuration's table of keys and the list of metrics: docs/config.md and docs/metrics.md up to date, every working key read by the program. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { configPage } from '../../scripts/write-reference.mjs'
+import { page as benchmarksPage } from '../../scripts/benchmarks.mjs'
+import { configPage, metricsPage } from '../../scripts/write-reference.mjs'
+import * as families from '../../src/admin/metrics/families.js'
+import * as figures from '../../src/admin/stats-figures.js'
 import * as sections from '../../src/config/keys/config-sections.js'
 import { outputName } from '../../src/config/keys/key-types.js'
 import { refusedKeys } from '../../src/config/keys/refused-keys.js'
+import * as buckets from '../../src/metrics/time-buckets.js'
 import { readSources } from './source-files.js'
 
 test('docs/config.md is what the keys say (npm run docs)', () => {
   expect(readFileSync('docs/config.md', 'utf8')).toBe(configPage(sections))
+})
+
+test('docs/metrics.md is what a scrape holds (npm run docs)', () => {
+  expect(readFileSync('docs/metrics.md', 'utf8')).toBe(metricsPage(families, figures, buckets))
+})
+
+test('docs/benchmarks.md is what bench/results holds (node scripts/benchmarks.mjs)', () => {
+  expect(readFileSync('docs/benchmarks.md', 'utf8')).toBe(benchmarksPage())
 })
 
 describe('keys', () => {
