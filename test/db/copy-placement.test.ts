@@ -204,6 +204,7 @@ describe('D140: rows and tables without a place', () => {
     } as unknown as MoveTable
     return {
       ...{ tables: [table], sourceCount: 1, targetCount: SHARDS, isBinarySafe: true },
+      ...{ placeCount: SHARDS },
       partitioned: new Set<string>(),
     }
   }
@@ -257,7 +258,9 @@ describe('D140: rows and tables without a place', () => {
         parts: [{ table, source: 0, part: 0, low: null, high: null }],
         present: databases.map(() => new Set<string>()),
         target: { name: 'b', shards: databases.map(target), sharding: undefined } as never,
-        readers: [[{ target: target(database), snapshots: { enter } }]],
+        readers: [
+          [{ target: target(database), snapshots: { prepare: async () => undefined, enter } }],
+        ],
         jobs: 1,
         binary: true,
         replicaRole: false,

@@ -43,7 +43,7 @@ export interface CopyPartsOptions {
 /** A server to read a source shard from. */
 export interface PartReader {
   readonly target: HostTarget
-  readonly snapshots: Pick<SnapshotKeeper, 'enter'>
+  readonly snapshots: Pick<SnapshotKeeper, 'prepare' | 'enter'>
 }
 
 interface Reader {
@@ -63,13 +63,19 @@ export async function copyParts(options: CopyPartsOptions): Promise<void> {
       // Taken from the end: large tables first, each in the order of its keys.
       .sort((a, b) => a.table.bytes - b.table.bytes || b.part - a.part),
   )
-  const readers = options.readers.flatMap((servers, shard) => {
+  const wanted = options.readers.flatMap((servers, shard) => {
     const mine = waiting[shard] as Part[]
     const count = Math.min(options.jobs, mine.length)
-    return Array.from({ length: count }, (_, i) =>
-      readParts(options, servers[i % servers.length] as PartReader, mine, waiting),
-    )
+    return Array.from({ length: count }, (_, i) => {
+      return { server: servers[i % servers.length] as PartReader, mine }
+    })
   })
+  // All before the first row: where sources and targets share a server, a slot would wait for the COPY of another source.
+  const prepared = Promise.all(wanted.map(({ server }) => server.snapshots.prepare()))
+  prepared.catch(() => undefined)
+  const readers = wanted.map(({ server, mine }) =>
+    readParts(options, server, mine, waiting, prepared),
+  )
   for (const end of await Promise.allSettled(readers)) {
     if (end.status === 'rejected') throw end.reason
   }
@@ -80,6 +86,7 @@ async function readParts(
   server: PartReader,
   mine: Part[],
   all: readonly Part[][],
+  prepared: Promise<unknown>,
 ): Promise<void> {
   const opened: HostClient[] = []
   const open = async (target: HostTarget, settings = {}): Promise<HostClient> => {
@@ -88,13 +95,18 @@ async function readParts(
     return client
   }
   try {
-    const client = await open(server.target)
     const settings: Record<string, string> = {
       synchronous_commit: 'on',
       ...(options.replicaRole ? { session_replication_role: 'replica' } : {}),
     }
-    const targets: HostClient[] = []
-    for (const target of options.target.shards) targets.push(await open(target, settings))
+    const openings = [
+      open(server.target),
+      ...options.target.shards.map((target) => open(target, settings)),
+    ]
+    // All of them, before one that failed is told: what opens later would stay open.
+    await Promise.allSettled(openings)
+    const [client, ...targets] = (await Promise.all(openings)) as [HostClient, ...HostClient[]]
+    await prepared
     let held: ReaderTransaction | undefined
     const reader = { options, source: server.target, client, targets }
     for (let part = mine.pop(); part; part = mine.pop()) {
@@ -162,7 +174,9 @@ async function copyPart(reader: Reader, part: Part, seen: ReaderTransaction): Pr
 function copyText(part: Part, binary: boolean): string {
   const { table } = part
   const columns = table.columns.map((column) => quoteName(column.name)).join(', ')
-  const condition = partCondition(part)
+  const condition = [partCondition(part), table.moving ?? '']
+    .filter((one) => one !== '')
+    .join(' AND ')
   const rows =
     condition === ''
       ? `${table.sqlName} (${columns})`
@@ -207,7 +221,7 @@ function routerFor(
     return makeRowRouter({
       options: copyOptions,
       layout: { ...layout, keyIndex: to.keyIndex },
-      shardCount: options.plan.targetCount,
+      shardCount: options.plan.placeCount,
       placer: to.placer,
       onBatch: take,
     })

@@ -3,7 +3,7 @@ import { adminQuery } from '../../pg/admin-query.js'
 import { type CopyIn, openCopyIn } from '../../pg/copy-in.js'
 import type { HostClient } from '../../pg/host-client.js'
 import { quoteName } from '../../pg/sql-names.js'
-import { type CopiedPart, recordCopied } from '../journal/copied-parts.js'
+import { type CopiedPart, copiedSql } from '../journal/copied-parts.js'
 import type { MoveTable } from '../move-table.js'
 
 export class ShardCopies {
@@ -49,21 +49,24 @@ export class ShardCopies {
     return counts
   }
 
-  /** Commits target by target, each with the checkpoint, also where no row of the part went. */
+  /** Commits on the first target, then on the others, each with the checkpoint, also where no row of the part went. */
   async commit(
     run: string,
     part: CopiedPart,
     isWanted: readonly boolean[],
     onFirst: () => Promise<void> | undefined,
   ): Promise<void> {
-    let isFirst = true
-    for (const [shard, client] of this.#targets.entries()) {
-      if (!isWanted[shard]) continue
-      if (!this.#copies.has(shard)) await adminQuery(client, 'BEGIN')
-      await recordCopied(client, run, part)
-      await adminQuery(client, 'COMMIT')
-      if (isFirst) await onFirst()
-      isFirst = false
+    const record = copiedSql(run, part)
+    const commit = async (shard: number): Promise<void> => {
+      const begin = this.#copies.has(shard) ? '' : 'BEGIN; '
+      await adminQuery(this.#targets[shard] as HostClient, `${begin}${record}; COMMIT`)
+    }
+    const [first, ...others] = [...this.#targets.keys()].filter((shard) => isWanted[shard])
+    if (first === undefined) return
+    await commit(first)
+    await onFirst()
+    for (const end of await Promise.allSettled(others.map(commit))) {
+      if (end.status === 'rejected') throw end.reason
     }
   }
 

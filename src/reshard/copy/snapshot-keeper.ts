@@ -52,6 +52,15 @@ export class SnapshotKeeper {
     this.#options = options
   }
 
+  /** Takes the first snapshot before anybody enters it. */
+  prepare(): Promise<void> {
+    const preparing = this.#turn.then(async () => {
+      if (!this.#isFresh()) await this.#replace()
+    })
+    this.#turn = preparing.catch(() => undefined)
+    return preparing
+  }
+
   /**
    * Leaves the client in a transaction of the present snapshot; `held` is the one that it is in already. That is given up
    * before a new snapshot is waited for: who waits for its locks may have a transaction that the slot waits for.

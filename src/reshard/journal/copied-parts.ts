@@ -1,6 +1,7 @@
 /** What each target has of the copy: the checkpoints that were committed with the rows. Reads only. */
 import { adminQuery } from '../../pg/admin-query.js'
 import type { HostClient } from '../../pg/host-client.js'
+import { quoteLiteral } from '../../pg/sql-names.js'
 import { type Lsn, parseLsn, printLsn } from '../../replication/lsn.js'
 import { onEachShard, type ReshardSide } from '../side.js'
 
@@ -38,16 +39,10 @@ export async function readCopied(target: ReshardSide, run: string): Promise<Copi
   return onEachShard(target, (client) => readCopiedOf(client, run))
 }
 
-/** Records a part in the transaction that writes its rows. */
-export async function recordCopied(
-  client: HostClient,
-  run: string,
-  part: CopiedPart,
-): Promise<void> {
-  await adminQuery(
-    client,
-    `INSERT INTO pgshard.reshard_copied (run, "table", source, part, watermark, rows, bytes)
-     VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-    [run, part.table, part.source, part.part, printLsn(part.watermark), part.rows, part.bytes],
-  )
+/** Records a part, in the transaction that writes its rows. */
+export function copiedSql(run: string, part: CopiedPart): string {
+  const texts = [run, part.table, printLsn(part.watermark)].map(quoteLiteral)
+  const numbers = [part.source, part.part, part.rows, part.bytes]
+  return `INSERT INTO pgshard.reshard_copied (run, "table", watermark, source, part, rows, bytes)
+          VALUES (${[...texts, ...numbers].join(', ')})`
 }

@@ -1,5 +1,6 @@
 /** Slots, then all rows part by part, then keys and indexes. Whatever is there already is left. */
 import { adminQuery } from '../../pg/admin-query.js'
+import type { HostClient } from '../../pg/host-client.js'
 import { type Lsn, printLsn } from '../../replication/lsn.js'
 import { copyParts, type PartReader } from '../copy/copy-parts.js'
 import { nameOfPart, type Part, partName } from '../copy/part.js'
@@ -40,7 +41,20 @@ export async function copyStep(context: RunContext): Promise<void> {
     const onEntry = (): Promise<void> => context.point('copy:key')
     await makeKeys(target, dump, { run: journal.run, jobs: options.jobs, onEntry })
   }
-  await onEachShard(target, (client) => adminQuery(client, 'ANALYZE'))
+  await onEachShard(target, analyse)
+}
+
+/** What the run has filled: catalogues are autovacuum's. A partitioned table stands for its partitions. */
+async function analyse(client: HostClient): Promise<void> {
+  const [row] = await adminQuery(
+    client,
+    `SELECT string_agg(c.oid::regclass::text, ', ') AS names
+       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE c.relkind IN ('r', 'p', 'm') AND NOT c.relispartition AND c.relpersistence <> 't'
+        AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast', 'pgshard')`,
+  )
+  const names = row?.['names']
+  if (names) await adminQuery(client, `ANALYZE ${names}`)
 }
 
 async function copyAll(
