@@ -1,6 +1,7 @@
 /** The order of a start: a fault ends it before the next step, and the signals of one that runs. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { startCli } from '../support/run-cli.js'
 import { startServe, writeServeConfig } from '../support/serve.js'
@@ -82,5 +83,30 @@ describe('the start of serve', () => {
       )
     }
     expect(lengths).toEqual([0, 1, 1])
+  })
+
+  test('--trace shows every message of a client, and changes none', async () => {
+    const served = await startServe({
+      shards: shards(),
+      general: ['default_pool_size = 1'],
+      args: ['--trace'],
+    })
+    // The third must hear a SET of ours before its answer, in one read with it.
+    for (const name of ['one', 'two', 'one']) {
+      const client = new pg.Client({ connectionString: served.url, application_name: name })
+      await client.connect()
+      expect((await client.query('select 41 + 1 as n')).rows).toEqual([{ n: 42 }])
+      await client.end()
+    }
+    served.program.signal('SIGTERM')
+    const { stderr } = await served.program.ended
+    const shown = stderr.split('\n').flatMap((line) => {
+      const [, side, , message] = line.split('\t')
+      return side && /^(Query|RowDescription|DataRow|CommandComplete)$/.test(message ?? '')
+        ? [`${side} ${message}`]
+        : []
+    })
+    const one = ['F Query', 'B RowDescription', 'B DataRow', 'B CommandComplete']
+    expect(shown).toEqual([...one, ...one, ...one])
   })
 })

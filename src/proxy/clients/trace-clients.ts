@@ -1,5 +1,5 @@
 /** `serve --trace`: the conversation with each client in libpq's trace form. What comes after a change to TLS is not traced. */
-import type { ByteSocket } from '../../net/byte-socket.js'
+import type { ByteSocket, ChunkReceiver } from '../../net/byte-socket.js'
 import type { SessionEnvironment } from '../../session/environment.js'
 import { ConnectionTrace } from '../../wire/trace.js'
 
@@ -34,14 +34,27 @@ function listenIn(socket: ByteSocket, write: (line: string) => void): void {
         take(chunk)
       }),
   })
+  let receiver = socket.receiver
+  Object.defineProperty(socket, 'receiver', {
+    configurable: true,
+    get: () => receiver,
+    set: (told: ChunkReceiver | undefined) => {
+      receiver = told && {
+        receive: (chunk) => {
+          attempt(() => trace.client(chunk))
+          told.receive(chunk)
+        },
+      }
+    },
+  })
   const send = socket.write.bind(socket)
-  socket.write = (bytes) => {
-    attempt(() => trace.server(bytes))
-    return send(bytes)
+  socket.write = (bytes, start = 0, end = bytes.length) => {
+    attempt(() => trace.server(bytes.subarray(start, end)))
+    return send(bytes, start, end)
   }
-  const end = socket.end.bind(socket)
-  socket.end = (last) => {
-    if (last) attempt(() => trace.server(last))
-    end(last)
+  const sendCopied = socket.writeCopied.bind(socket)
+  socket.writeCopied = (bytes, start, end) => {
+    attempt(() => trace.server(bytes.subarray(start, end)))
+    return sendCopied(bytes, start, end)
   }
 }
