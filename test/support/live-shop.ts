@@ -45,7 +45,7 @@ export async function makeShop(
   const users = join(directory, 'users.toml')
   await writeFile(
     config,
-    `[general]\nhost = "127.0.0.1"\nport = 0\ncheckout_timeout = 20000\n${general.join('\n')}\n[admin]\nuser = "admin"\npassword = "adm"\n${entries('shop', shop.from)}${entries('shop_new', shop.to)}`,
+    `[general]\nhost = "127.0.0.1"\nport = 0\ncheckout_timeout = 120000\n${general.join('\n')}\n[admin]\nuser = "admin"\npassword = "adm"\n${entries('shop', shop.from)}${entries('shop_new', shop.to)}`,
   )
   await writeFile(
     users,

@@ -47,7 +47,7 @@ async function makeLedgerShop(): Promise<Shop> {
   const [config, users] = [join(directory, 'pgdog.toml'), join(directory, 'users.toml')]
   await writeFile(
     config,
-    `[general]\nhost = "127.0.0.1"\nport = 0\ncheckout_timeout = 30000\n[admin]\nuser = "admin"\npassword = "adm"\n${entries('shop', shop.from)}${entries('shop_new', shop.to)}`,
+    `[general]\nhost = "127.0.0.1"\nport = 0\ncheckout_timeout = 120000\n[admin]\nuser = "admin"\npassword = "adm"\n${entries('shop', shop.from)}${entries('shop_new', shop.to)}`,
   )
   await writeFile(
     users,
