@@ -135,7 +135,15 @@ function definitions(define: readonly string[] | undefined): Record<string, stri
   return variables
 }
 
-function seedOf(text: string | undefined): string {
+/** One that is asked for is told, so that the run can be had again. */
+function seedOf(flag: string | undefined, say: (line: string) => void): string {
+  const asked = flag ?? process.env['PGBENCH_RANDOM_SEED']
+  const seed = chosenSeed(asked)
+  if (asked !== undefined) say(`pgshard: setting random seed to ${seed}`)
+  return seed
+}
+
+function chosenSeed(text: string | undefined): string {
   if (text === 'time') return String(Math.floor(systemClock.nowMs() * 1000))
   if (text === undefined || text === 'rand') return String(randomBytes(8).readBigUInt64LE())
   if (!/^\d{1,20}$/.test(text) || BigInt(text) >= 2n ** 64n)
@@ -198,7 +206,7 @@ export function runOptions(
       variables: definitions(flags.define),
       failuresDetailed: flags['failures-detailed'],
       allowsShell: flags['allow-shell'] === true,
-      seed: seedOf(flags.seed),
+      seed: seedOf(flags.seed, warn),
       ...present({
         latencyLimitMs,
         log,

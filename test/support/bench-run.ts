@@ -1,5 +1,5 @@
 /** Runs a benchmark inside the test: flags as on the command line, what it would have written to stderr collected. */
-import { type RunFlags, runOptions } from '../../src/bench/bench-command.js'
+import { type RunFlags, resultLines, runOptions } from '../../src/bench/bench-command.js'
 import { type BenchResult, runBench } from '../../src/bench/run-bench.js'
 
 const defaults: RunFlags = {
@@ -29,9 +29,18 @@ export async function benchRun(
   flags: Partial<RunFlags> = {},
   signal?: AbortSignal,
 ): Promise<BenchRun> {
-  const lines: string[] = []
-  const say = (line: string) => void lines.push(line)
+  return await benchLines(target, flags, signal)
+}
+
+/** The same, with the lines of its report. */
+export async function benchLines(
+  target: string,
+  flags: Partial<RunFlags> = {},
+  signal?: AbortSignal,
+): Promise<BenchRun & { readonly lines: readonly string[] }> {
+  const said: string[] = []
+  const say = (line: string) => void said.push(line)
   const options = runOptions(target, { ...defaults, ...flags }, say)
   const result = await runBench(options, { say, ...(signal === undefined ? {} : { signal }) })
-  return { ...result, stderr: lines.join('\n') }
+  return { ...result, stderr: said.join('\n'), lines: resultLines(result, options, 'test') }
 }

@@ -23,6 +23,8 @@ export interface Outcome {
   readonly queryIndex: number
   /** The connection ended. */
   readonly lost?: EngineError
+  /** The statement was a COPY from or to the client: the connection is of no more use. */
+  readonly isCopy?: boolean
   /** Filled when results were asked for. */
   readonly results: readonly QueryResult[]
 }
@@ -143,16 +145,16 @@ export class BenchConnection implements ServerReceiver {
     })
   }
 
-  #finish(lost?: EngineError): void {
+  #finish(end?: Pick<Outcome, 'lost' | 'isCopy'>): void {
     const resolve = this.#resolve
     this.#resolve = undefined
     if (resolve === undefined) return
-    if (this.#error === undefined && lost === undefined && !this.wholeRows) return resolve(fine)
+    if (this.#error === undefined && end === undefined && !this.wholeRows) return resolve(fine)
     resolve({
       results: this.#results,
       queryIndex: this.#error?.queryIndex ?? this.#queryIndex,
       ...(this.#error === undefined ? {} : { error: this.#error.fields }),
-      ...(lost === undefined ? {} : { lost }),
+      ...end,
     })
   }
 
@@ -197,7 +199,9 @@ export class BenchConnection implements ServerReceiver {
         this.#tellNotice(decodeErrorFields(buffer.subarray(start + 5, end)))
         break
       case backend.copyInResponse:
-        this.#refuseCopy()
+      case backend.copyOutResponse:
+      case backend.copyBothResponse:
+        this.#finish({ isCopy: true })
         break
     }
   }
@@ -207,7 +211,7 @@ export class BenchConnection implements ServerReceiver {
   }
 
   serverLost(error: EngineError): void {
-    this.#finish(error)
+    this.#finish({ lost: error })
   }
 
   #endQuery(): void {
@@ -224,20 +228,20 @@ export class BenchConnection implements ServerReceiver {
   }
 
   #tellNotice(fields: ErrorFields): void {
-    this.#notice(`${fields['S'] ?? 'NOTICE'}:  ${fields['M'] ?? ''}`)
-  }
-
-  /** A script has no data to give: the server must not wait for it. */
-  #refuseCopy(): void {
-    const reason = 'COPY FROM STDIN is not possible in a script'
-    this.#server.write(new FrameWriter(64).begin(frontend.copyFail).cstring(reason).end().take(), 0)
+    this.#notice(messageText(fields, 'NOTICE'))
   }
 }
 
-/** PQerrorMessage's form: severity, message, DETAIL and HINT. */
-export function errorText(fields: ErrorFields): string {
-  const lines = [`${fields['S'] ?? 'ERROR'}:  ${fields['M'] ?? ''}`]
+/** A message as libpq prints it: severity, text, DETAIL and HINT. */
+function messageText(fields: ErrorFields, severity: string): string {
+  const lines = [`${fields['S'] ?? severity}:  ${fields['M'] ?? ''}`]
   if (fields['D'] !== undefined) lines.push(`DETAIL:  ${fields['D']}`)
   if (fields['H'] !== undefined) lines.push(`HINT:  ${fields['H']}`)
   return lines.join('\n')
+}
+
+/** PQerrorMessage's form; the context is told of errors only. Without LINE: the statement is the script's own. */
+export function errorText(fields: ErrorFields): string {
+  const text = messageText(fields, 'ERROR')
+  return fields['W'] === undefined ? text : `${text}\nCONTEXT:  ${fields['W']}`
 }

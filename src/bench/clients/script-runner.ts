@@ -3,8 +3,9 @@
  * Where nothing has to be waited for it does not wait: a transaction of one statement costs one promise here.
  * Source followed: advanceConnectionState, executeMetaCommand, sendCommand in pgbench.c.
  */
-import { isEngineError, toEngineError } from '../../errors/engine-error.js'
+import { type EngineError, isEngineError, toEngineError } from '../../errors/engine-error.js'
 import type { Prng } from '../../topology/prng.js'
+import type { ErrorFields } from '../../wire/error-response.js'
 import type { Computation, EvaluationContext } from '../script/compile.js'
 import { keepResults } from '../script/keep-results.js'
 import type { Command, MetaCommand, SqlCommand } from '../script/script.js'
@@ -261,31 +262,40 @@ export class ScriptRunner implements EvaluationContext {
   }
 
   #judge(outcome: Outcome, command?: SqlCommand): Ending | undefined {
-    if (outcome.lost !== undefined) throw this.#lost(outcome)
-    if (outcome.error !== undefined) {
-      const sqlstate = outcome.error['C'] ?? ''
-      this.sqlstate = sqlstate
-      const ending = retriable[sqlstate]
-      if (ending !== undefined) return ending
-      throw new ClientAborted(
-        `client ${this.#client} script ${this.#scriptIndex} aborted in command ${this.commandIndex} query ${outcome.queryIndex}: ${errorText(outcome.error)}`,
-        sqlstate,
-      )
-    }
+    if (outcome.error !== undefined) return this.#onError(outcome.error, outcome)
+    if (outcome.lost !== undefined) throw this.#lost(outcome.lost)
+    if (outcome.isCopy) throw new ClientAborted('COPY is not supported in a script, aborting')
     if (command?.results === undefined) return undefined
     const problem = keepResults(outcome.results, command.results, this.variables)
     if (problem === undefined) return undefined
+    if (problem.detail !== undefined) this.#group.log(problem.detail)
     throw new ClientAborted(
       `client ${this.#client} script ${this.#scriptIndex} command ${this.commandIndex} query ${problem.queryIndex}: ${problem.message}`,
     )
   }
 
-  /** The last words of the server, if it had any, then pgbench's line. */
-  #lost(outcome: Outcome): ClientAborted {
+  /** What the server said, also when it ended the connection with it. */
+  #onError(error: ErrorFields, { queryIndex, lost }: Outcome): Ending {
+    const sqlstate = error['C'] ?? ''
+    const text = errorText(error)
+    this.sqlstate = sqlstate
+    const ending = lost === undefined ? retriable[sqlstate] : undefined
+    if (ending === undefined)
+      throw new ClientAborted(
+        `client ${this.#client} script ${this.#scriptIndex} aborted in command ${this.commandIndex} query ${queryIndex}: ${text}`,
+        sqlstate,
+      )
+    if (this.#group.plan.verboseErrors)
+      this.#group.log(
+        `client ${this.#client} got an error in command ${this.commandIndex} (SQL) of script ${this.#scriptIndex}; ${text}`,
+        'info',
+      )
+    return ending
+  }
+
+  #lost({ message, sqlstate }: EngineError): ClientAborted {
     const { reconnectMs, verboseErrors } = this.#group.plan
-    const words = outcome.error === undefined ? outcome.lost?.message : errorText(outcome.error)
-    if (words && (reconnectMs === undefined || verboseErrors)) this.#group.log(words)
-    const sqlstate = outcome.error?.['C'] ?? outcome.lost?.sqlstate
+    if (message && (reconnectMs === undefined || verboseErrors)) this.#group.log(message)
     return this.#failed('SQL', 'perhaps the backend died while processing', sqlstate)
   }
 

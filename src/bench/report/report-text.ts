@@ -144,16 +144,20 @@ function scriptLines(report: BenchReport, total: number): string[] {
 /** The lines that pgbench prints. */
 export function pgbenchLines(report: BenchReport, style: ReportStyle): string[] {
   const total = report.processed + report.failed + report.skipped
-  const head = [...headLines(report), ...countLines(report)]
-  if (total === 0) return [...head, ...outcomeLines(report, report, total, '')]
-  return [
-    ...head,
+  const counts = [
+    ...headLines(report),
+    ...countLines(report),
     ...outcomeLines(report, report, total, ''),
     ...(report.connection_failures === null
       ? []
       : [
           `number of connection failures: ${report.connection_failures} (${pct(report.connection_failures, total)}%)`,
         ]),
+  ]
+  // of times there is nothing to tell
+  if (report.processed + report.skipped === 0) return counts
+  return [
+    ...counts,
     ...limitLines(report, total),
     ...latencyLines(report, style),
     ...lagLines(report),

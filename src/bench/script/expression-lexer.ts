@@ -1,5 +1,5 @@
 /** Words of a `\set`, `\if` or `\elif` expression. Source followed: exprscan.l. */
-import { maxInt } from './value.js'
+import { maxInt, parseDouble } from './value.js'
 
 export type Token =
   | { readonly kind: 'operator'; readonly text: string }
@@ -33,8 +33,8 @@ const rules: readonly [RegExp, (text: string) => Token | undefined][] = [
 ]
 
 function doubleToken(text: string): Token {
-  const value = Number(text)
-  if (!Number.isFinite(value)) throw new ExpressionError('double constant overflow', text)
+  const value = parseDouble(text)
+  if (value === undefined) throw new ExpressionError('double constant overflow', text)
   return { kind: 'double', value, text }
 }
 
@@ -56,7 +56,7 @@ function matchAt(text: string, at: number): { length: number; token: Token | und
     const found = pattern.exec(text)
     if (found !== null) return { length: found[0].length, token: make(found[0]) }
   }
-  throw new ExpressionError('syntax error', `unexpected character "${text[at]}"`)
+  throw new ExpressionError('unexpected character', text[at])
 }
 
 export function lexExpression(text: string): Token[] {

@@ -6,6 +6,8 @@ import type { Variables } from './variables.js'
 interface Problem {
   readonly queryIndex: number
   readonly message: string
+  /** What is told before it. */
+  readonly detail?: string
 }
 
 function store(
@@ -21,7 +23,11 @@ function store(
       variables.setText(name, result.lastRow[i] ?? '', mode)
     } catch (error) {
       if (!isEngineError(error)) throw error
-      return { queryIndex, message: `error storing into variable ${name}` }
+      return {
+        queryIndex,
+        message: `error storing into variable ${name}`,
+        detail: error.message,
+      }
     }
   }
   return undefined

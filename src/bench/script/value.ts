@@ -95,6 +95,33 @@ export function parseValue(text: string, name: string): Value {
       throw scriptFailure(`value "${text}" is out of range for type bigint`)
     return value
   }
-  if (!/^\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text)) throw malformed()
-  return Number(text)
+  const number = parseDouble(text)
+  if (number === undefined) throw malformed()
+  return number
 }
+
+/** The least double that is not denormal: strtod calls what is below it out of range. */
+const LEAST = 2.2250738585072014e-308
+
+/** As strtod reads the whole of a text; undefined also when the number is too large or too small for a double. */
+export function parseDouble(text: string): number | undefined {
+  const [, sign = '', rest = ''] = /^\s*([-+]?)(.*)$/s.exec(text) as RegExpExecArray
+  const size = sizeOf(rest.toLowerCase())
+  if (size === undefined) return undefined
+  return sign === '-' ? -size : size
+}
+
+function sizeOf(text: string): number | undefined {
+  if (text === 'inf' || text === 'infinity') return Number.POSITIVE_INFINITY
+  if (/^nan(\(\w*\))?$/.test(text)) return Number.NaN
+  const hex = /^0x(?=\.?[0-9a-f])([0-9a-f]*)\.?([0-9a-f]*)(?:p([-+]?\d+))?$/.exec(text)
+  if (hex === null && !/^(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/.test(text)) return undefined
+  const value = hex === null ? Number(text) : hexSize(hex)
+  const isZero = !/[1-9]/.test(
+    hex === null ? text.split('e')[0]! : `${hex[1]}${hex[2]}`.replace(/[a-f]/g, '1'),
+  )
+  return isZero || (value >= LEAST && value < Number.POSITIVE_INFINITY) ? value : undefined
+}
+
+const hexSize = ([, whole = '', fraction = '', exponent = '0']: RegExpExecArray): number =>
+  Number(BigInt(`0x0${whole}${fraction}`)) * 2 ** (Number(exponent) - 4 * fraction.length)

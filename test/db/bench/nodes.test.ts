@@ -180,7 +180,7 @@ describe('warnings', () => {
     const without = await benchRun(conninfo([0, 1], 'load_balance_hosts=random'), flags)
     const withOne = await benchRun(conninfo([0, 1]), flags)
     expect(without.stderr).toContain('load_balance_hosts=random without connect_timeout')
-    expect(withOne.stderr).toBe('')
+    expect(withOne.stderr).toBe('pgshard: setting random seed to 1')
   })
 })
 

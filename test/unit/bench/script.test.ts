@@ -81,6 +81,8 @@ describe('what is wrong with a script', () => {
       '\\set a 9223372036854775808',
       'a.sql:1: bigint constant overflow (9223372036854775808) in command "set"',
     ],
+    ['\\set a 1;', 'a.sql:1: unexpected character (;) in command "set"'],
+    ['\\set a 1e-400', 'a.sql:1: double constant overflow (1e-400) in command "set"'],
     ['\\set a 1 < 2 < 3', 'a.sql:1: syntax error (at or near "<") in command "set"'],
     ['\\set', 'a.sql:1: missing argument in command "set"'],
     ['\\foo', 'a.sql:1: invalid command in command "foo"'],
