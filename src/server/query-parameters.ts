@@ -1,7 +1,7 @@
 /** One statement with text parameters, by the extended protocol, for questions that carry what a stranger has written. */
 import { FrameWriter } from '../wire/frame-writer.js'
 import { frontend } from '../wire/tags.js'
-import { QueryReceiver, type ServerResult } from './query-receiver.js'
+import type { ServerResult } from './query-receiver.js'
 import type { ServerConnection } from './server-connection.js'
 
 /** @throws the server's error, or SERVER_LOST */
@@ -18,13 +18,5 @@ export function queryParameters(
   writer.begin(frontend.describe).byte(0x50).cstring('').end()
   writer.begin(frontend.execute).cstring('').int32(0).end()
   writer.begin(frontend.sync).end()
-  return new Promise((resolve, reject) => {
-    if (server.lost) return reject(server.lost)
-    server.receiver = new QueryReceiver(server, 1, (error, results) => {
-      server.receiver = undefined
-      if (error) reject(error)
-      else resolve(results)
-    })
-    server.write(writer.take(), 1)
-  })
+  return server.ask(writer.take(), 1)
 }

@@ -38,6 +38,11 @@ export class QueryReceiver implements ReplyReceiver {
     this.#done = done
   }
 
+  /** ReadyForQuery still to come. */
+  get owed(): number {
+    return this.#readies
+  }
+
   rows(buffer: Buffer, start: number, end: number): void {
     let at = start
     while (at < end) {

@@ -67,6 +67,10 @@ export class ServerConnection {
   /** Messages were flushed to it whose Sync has not followed: replies may still come, and its transaction is open. */
   isUnsynced = false
   #receiver: ServerReceiver | undefined
+  /** Hears the answer of a question of our own; `#receiver` hears what comes behind it. */
+  #asking: QueryReceiver | undefined
+  /** What waits for the end of that question, in order. */
+  readonly #behind: (() => void)[] = []
 
   constructor(target: ServerTarget, started: StartedServer) {
     this.target = target
@@ -116,10 +120,10 @@ export class ServerConnection {
     return this.#receiver
   }
 
-  /** Who hears the replies from now on; undefined while the server is idle. */
+  /** Who hears the replies from now on, behind that of a question under way; undefined while the server is idle. */
   set receiver(receiver: ServerReceiver | undefined) {
     this.#receiver = receiver
-    this.#scanner.receiver = receiver ?? this.#idleReceiver
+    if (this.#asking === undefined) this.#scanner.receiver = receiver ?? this.#idleReceiver
   }
 
   /**
@@ -198,45 +202,66 @@ export class ServerConnection {
 
   /**
    * Runs a simple query on an idle connection (or one in a transaction) and collects its rows as text.
-   * @throws the server's error, or SERVER_LOST
+   * @throws as `ask`
    */
   query(sql: string): Promise<ServerResult[]> {
+    return this.ask(queryFrame(sql), 1)
+  }
+
+  /**
+   * Sends bytes with `syncs` Query and Sync messages and collects what they are answered, each caller his own: who asks
+   * while a question is under way is asked behind it.
+   * @throws the server's error, SERVER_LOST, or INTERNAL when the server owes somebody else a reply
+   */
+  ask(bytes: Buffer, syncs: number): Promise<ServerResult[]> {
     return new Promise((resolve, reject) => {
-      if (this.lost) return reject(this.lost)
-      const before = this.receiver
-      this.receiver = new QueryReceiver(this, 1, (error, results) => {
-        this.receiver = before
-        if (error) reject(error)
-        else resolve(results)
+      this.#inTurn(() => {
+        if (this.lost) return reject(this.lost)
+        if (this.outstanding > 0) return reject(askedWhileBusy(this.label))
+        this.#asking = new QueryReceiver(this, syncs, (error, results) => {
+          this.#asking = undefined
+          this.receiver = this.#receiver
+          if (error) reject(error)
+          else resolve(results)
+          while (!this.#asking && this.#behind.length > 0) this.#behind.shift()?.()
+        })
+        this.#scanner.receiver = this.#asking
+        this.write(bytes, syncs)
       })
-      this.write(queryFrame(sql), 1)
     })
+  }
+
+  #inTurn(act: () => void): void {
+    if (this.#asking) this.#behind.push(act)
+    else act()
   }
 
   /** Reads and drops all replies still owed; COPY FROM that waits for data is failed. */
   drain(): Promise<void> {
-    if (this.lost) return Promise.reject(this.lost)
-    if (this.outstanding === 0) return Promise.resolve()
-    return new Promise((resolve, reject) => {
-      const fail = copyFailFrame
-      this.receiver = {
-        rows: () => undefined,
-        endOfRead: () => undefined,
-        serverLost: reject,
-        frame: (tag, buffer, start, end) => {
-          if (tag === backend.parameterStatus) this.parameterStatus(buffer, start, end)
-          else if (tag === backend.copyInResponse) this.write(fail, 0)
-          if (tag !== backend.readyForQuery) return
-          this.ready(buffer[start + 5] as number)
-          if (this.outstanding > 0) return
-          this.receiver = undefined
-          resolve()
-        },
-      }
-      this.socket.resume()
-      // a COPY FROM that has begun hears of the end; elsewhere the message is ignored
-      this.write(fail, 0)
-    })
+    return new Promise((resolve, reject) => this.#inTurn(() => this.#drain(resolve, reject)))
+  }
+
+  #drain(resolve: () => void, reject: (error: EngineError) => void): void {
+    if (this.lost) return reject(this.lost)
+    if (this.outstanding === 0) return resolve()
+    const fail = copyFailFrame
+    this.receiver = {
+      rows: () => undefined,
+      endOfRead: () => undefined,
+      serverLost: reject,
+      frame: (tag, buffer, start, end) => {
+        if (tag === backend.parameterStatus) this.parameterStatus(buffer, start, end)
+        else if (tag === backend.copyInResponse) this.write(fail, 0)
+        if (tag !== backend.readyForQuery) return
+        this.ready(buffer[start + 5] as number)
+        if (this.outstanding > 0) return
+        this.receiver = undefined
+        resolve()
+      },
+    }
+    this.socket.resume()
+    // a COPY FROM that has begun hears of the end; elsewhere the message is ignored
+    this.write(fail, 0)
   }
 
   /** Asks the server to cancel what this connection runs; resolves when the server has closed the request's socket. */
@@ -283,8 +308,11 @@ export class ServerConnection {
       { ...(error ? { cause: error } : {}), retry: this.outstanding === 0 ? 'safe' : 'unknown' },
     )
     const receiver = this.#receiver
+    const asking = this.#asking
     this.receiver = undefined
-    receiver?.serverLost(this.lost)
+    const isOwed = this.outstanding > (asking?.owed ?? 0)
+    asking?.serverLost(this.lost)
+    if (!asking || isOwed) receiver?.serverLost(this.lost)
     this.onClose?.()
   }
 
@@ -320,6 +348,9 @@ export interface ServerReceiver extends ReplyReceiver {
   /** The socket to the server takes bytes again. */
   drained?(): void
 }
+
+const askedWhileBusy = (server: string): EngineError =>
+  engineError('INTERNAL', { message: `server ${server} was asked while it owes others replies` })
 
 /** A Query message. */
 export function queryFrame(sql: string): Buffer {

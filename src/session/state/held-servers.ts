@@ -8,7 +8,6 @@ import { Relay, type RelayListener, type RelayOutput } from '../../executor/rela
 import type { PinReason } from '../../plan/effects.js'
 import type { Owner } from '../../pool/pool-types.js'
 import type { ServerCheckout } from '../../pool/shard-pools.js'
-import { QueryReceiver } from '../../server/query-receiver.js'
 import { queryFrame, type ServerConnection } from '../../server/server-connection.js'
 import type { SharedStatement } from '../../server/shared-statement.js'
 import type { DatabaseAccess } from '../environment.js'
@@ -280,14 +279,7 @@ export class HeldServers {
     }
     if (syncs === 0) return
     held.server.unnamed = undefined
-    await new Promise<void>((resolve, reject) => {
-      held.server.receiver = new QueryReceiver(held.server, syncs, (error) => {
-        held.server.receiver = held.relay
-        if (error) reject(error)
-        else resolve()
-      })
-      held.server.write(Buffer.concat(bytes), syncs)
-    })
+    await held.server.ask(Buffer.concat(bytes), syncs)
     for (const expectation of prelude.expectations) expectation.done?.()
   }
 

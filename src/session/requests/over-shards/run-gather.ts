@@ -11,7 +11,6 @@ import { type Taken, takeRows } from '../../../gather/take-rows.js'
 import type { GatheredTable, GatherProgram } from '../../../plan/gather-program.js'
 import type { Plan } from '../../../plan/plan.js'
 import { withFixedClock } from '../../../routing/fixed-clock.js'
-import { QueryReceiver } from '../../../server/query-receiver.js'
 import { settingsDifference } from '../../../server/settings.js'
 import { listShards, oneShard } from '../../../sharding/shard-set.js'
 import { TX_IDLE } from '../../../wire/tags.js'
@@ -156,16 +155,13 @@ async function prepare(core: SessionCore, held: HeldServer): Promise<void> {
   for (const expectation of prelude.expectations) expectation.done?.()
 }
 
-function tell(held: HeldServer, bytes: Buffer, syncs: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    held.server.receiver = new QueryReceiver(held.server, syncs, (error) => {
-      held.server.receiver = held.relay
-      if (!error) return resolve()
-      held.server.tainted = true
-      reject(error)
-    })
-    held.server.write(bytes, syncs)
-  })
+async function tell(held: HeldServer, bytes: Buffer, syncs: number): Promise<void> {
+  try {
+    await held.server.ask(bytes, syncs)
+  } catch (error) {
+    held.server.tainted = true
+    throw error
+  }
 }
 
 /** The settings that the client's statement would see now. */

@@ -2,7 +2,7 @@
 import { type EngineError, engineError } from '../../../errors/engine-error.js'
 import { runWrites, type WriteReply } from '../../../executor/write-run.js'
 import type { DrawnResult } from '../../../plan/split-program.js'
-import { QueryReceiver, type ServerResult } from '../../../server/query-receiver.js'
+import type { ServerResult } from '../../../server/query-receiver.js'
 import { queryFrame } from '../../../server/server-connection.js'
 import type { SessionCore } from '../../session-core.js'
 import { applyCompleted, completedOf } from '../../state/apply-effects.js'
@@ -15,13 +15,15 @@ export interface ServerText {
 }
 
 /**
- * Runs them at once, in the client's transaction where it has one. `of`: how many shards the statement concerns.
+ * Runs them at once, in the client's transaction where it has one. `of`: how many shards the statement concerns;
+ * `silent`: what they notice was said by another shard before.
  * @throws the first error by time; servers that were lost are thrown away
  */
 export async function runOnServers(
   core: SessionCore,
   texts: readonly ServerText[],
   of: number,
+  silent = false,
 ): Promise<readonly WriteReply[]> {
   if (texts.length === 0) return []
   const parts = texts.map(({ held, bytes }) => {
@@ -40,7 +42,10 @@ export async function runOnServers(
   const outcome = await runWrites(parts, {
     of,
     failed: () => core.held.cancel(),
-    notice: (buffer, start, end) => core.output.forward(buffer, start, end),
+    // nothing is flushed before the last shard has answered, and by then its memory is read into again
+    notice: (buffer, start, end) => {
+      if (!silent) core.output.append(buffer.subarray(start, end))
+    },
   })
   for (const { held } of texts) {
     if (outcome.lost.includes(held.shard)) core.held.discard(held, 'connection lost')
@@ -81,15 +86,8 @@ export async function askServer(
   const prelude = core.held.prelude(held, core.transaction)
   held.server.unnamed = undefined
   held.worked = true
-  const results = await new Promise<ServerResult[]>((resolve, reject) => {
-    held.server.receiver = new QueryReceiver(held.server, prelude.syncs + 1, (error, found) => {
-      held.server.receiver = held.relay
-      if (error) reject(error)
-      else resolve(found)
-    })
-    const bytes = Buffer.concat([...prelude.bytes, queryFrame(sql)])
-    held.server.write(bytes, prelude.syncs + 1)
-  })
+  const bytes = Buffer.concat([...prelude.bytes, queryFrame(sql)])
+  const results = await held.server.ask(bytes, prelude.syncs + 1)
   for (const expectation of prelude.expectations) expectation.done?.()
   // what the prelude was answered with stands first
   return results.slice(results.length - count)
