@@ -125,14 +125,18 @@ describe.skipIf(isMissing('pgbench'))('pgbench', () => {
 
   it('B30: bench shows what the proxy costs beside the same server without it', async () => {
     const { database } = postgres()
+    await pgbench(server().port, database, ['-i', '-q', '-s', '1'])
     const served = await startServe({ shards: [{ ...server(), database }], database })
     const hosts = `host=127.0.0.1,127.0.0.1 port=${server().port},${served.port} user=postgres dbname=${database} load_balance_hosts=random`
-    const report = await runCliJson<{ nodes: { tps: number; transactions: number }[] }>([
+    const report = await runCliJson<{ nodes: { tps: number; p50: number }[] }>([
       ...['bench', 'run', '-n', '-S', '-c', '8', '-t', String(bySize(50, 500)), '--seed', '1'],
       hosts,
     ])
     expect(report.nodes).toHaveLength(2)
     for (const node of report.nodes) expect(node.tps).toBeGreaterThan(0)
+    const [direct, proxied] = report.nodes as [{ p50: number }, { p50: number }]
+    // far from what it costs, and far from what a wait in every answer would cost
+    expect(proxied.p50).toBeLessThan(10 * direct.p50 + 10)
     await served.program.stop()
   })
 })

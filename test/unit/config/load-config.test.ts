@@ -29,6 +29,21 @@ describe('what a PgDog file gives', () => {
     })
   })
 
+  test('D9: databases and users come from TOML, and all that is wrong there is named at once', () => {
+    const { databases, users } = load(twoShards)
+    expect(databases.map(({ name, shards }) => [name, shards.length])).toEqual([['shop', 2]])
+    expect(users).toMatchObject([{ name: 'app', databases: ['shop'], passwords: ['secret'] }])
+    const wrong = `[general]\nport = "six"\ndefault_pol_size = 5\n${shop}role = "leader"\n`
+    const user = '[[users]]\nname = "app"\ndatabase = "shop"\npasword = "secret"\n'
+    const found = problems(wrong, user)
+    expect(found.map((line) => /^\S+(?=:)/.exec(line)?.[0])).toEqual([
+      'pgdog.toml:2',
+      'pgdog.toml:3',
+      'pgdog.toml:8',
+      'users.toml:4',
+    ])
+  })
+
   test('D196: the sharded fixture gives its topology, sharding, users and console', () => {
     const config = loadConfig({
       configPath: 'fixtures/config/sharded.toml',

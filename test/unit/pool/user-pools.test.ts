@@ -41,6 +41,30 @@ describe('reads and writes', () => {
   })
 })
 
+describe('users and databases', () => {
+  it('D114: each pair has pools of its own, which know nothing of the others', async () => {
+    const { pools } = start(three())
+    const pairs = [
+      ['u', 'app'],
+      ['v', 'app'],
+      ['u', 'other'],
+    ] as const
+    pools.apply(pairs.map(([user, database]) => definePool([three()], { user, database })))
+    const found = pairs.map(([user, database]) => pools.shardPools(user, database) as UserPools)
+    expect(found.map(({ definition }) => [definition.user, definition.database])).toEqual(pairs)
+    const held = await (found[0] as UserPools).checkout(0, 'primary')
+    const lentOf = ([user, database]: (typeof pairs)[number]) =>
+      [...pools.all({ user, database })].map(({ pool }) => pool.lent)
+    expect(pairs.map(lentOf)).toEqual([
+      [1, 0, 0],
+      [0, 0, 0],
+      [0, 0, 0],
+    ])
+    held.release()
+    expect(pools.shardPools('v', 'other')).toBeUndefined()
+  })
+})
+
 describe('hosts that fail', () => {
   it('D96, D97: bans a replica that cannot be reached; reads avoid it until it answers and the time is over', async () => {
     const { user, fake, clock, pools } = start(three())
@@ -71,7 +95,13 @@ describe('hosts that fail', () => {
     const { user, fake } = start(three(), { readWriteSplit: 'exclude_primary' })
     fake.down.add(1).add(2).add(3)
     for (let i = 0; i < 3; i++)
-      await expect(portOf(user, 'any')).rejects.toMatchObject({ sqlstate: '08001' })
+      await expect(portOf(user, 'any')).rejects.toMatchObject({
+        code: 'POOL_ALL_REPLICAS_DOWN',
+        sqlstate: '08001',
+        message: expect.stringMatching(
+          /^all hosts of shard 0 of database "app" that may answer this are down: (?=.*127\.0\.0\.1:2)(?=.*127\.0\.0\.1:3)/,
+        ),
+      })
     fake.down.clear()
     expect([1, 2, 3]).toContain(await portOf(user, 'any'))
   })

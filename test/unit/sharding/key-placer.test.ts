@@ -225,7 +225,7 @@ describe('vectors', () => {
     expect(placer.ofBinary(bytes, 0, bytes.length)).toBe(3)
   })
 
-  it('D109: the typed loop finds what a naive one finds, in text and binary', () => {
+  it('D107, D109: the typed loop finds what a naive one finds, in text and binary', () => {
     const random = makeRandom(107)
     const centres = Array.from({ length: 50 }, () =>
       Array.from({ length: 33 }, () => Math.fround(random() * 20 - 10)),
