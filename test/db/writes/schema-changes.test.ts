@@ -45,6 +45,32 @@ describe('schema changes over shards', () => {
     await client.end()
   })
 
+  it('D118: what servers notice comes whole, once for what all shards say', async () => {
+    const { key, everywhere, served } = rig()
+    await everywhere(
+      "create function tell() returns trigger language plpgsql as $$ begin raise notice 'row %', new.v; return new; end $$; create trigger tell before update on item for each row execute function tell()",
+    )
+    const client = await served.connect()
+    const heard: string[] = []
+    client.on('notice', ({ message }) => heard.push(message ?? ''))
+    const gone = Array.from({ length: 40 }, (_, i) => `gone_${i}_${'x'.repeat(40)}`)
+    for (let round = 0; round < 2; round++) {
+      await client.query(`drop table if exists ${gone.join(', ')}`)
+      expect(heard.splice(0)).toEqual(
+        gone.map((name) => `table "${name}" does not exist, skipping`),
+      )
+      await client.query('begin')
+      const keys = [0, 1, 2, 0].map(key)
+      const rows = keys.map((k, v) => `(${k}, ${900 + v}, 'told ${v}')`).join(', ')
+      await client.query(`insert into item (k, id, v) values ${rows}`)
+      await client.query("update item set v = v where v like 'told %'")
+      expect(heard.splice(0).sort()).toEqual([0, 1, 2, 3].map((v) => `row told ${v}`))
+      await client.query('rollback')
+    }
+    await client.end()
+    await everywhere('drop trigger tell on item; drop function tell')
+  })
+
   it('D118: what one shard refuses stands on none', async () => {
     const { onShard, served } = rig()
     await onShard(1, 'create table taken (n int)')

@@ -66,7 +66,7 @@ async function together(
     ),
   }))
   const [lead] = await runOnServers(core, texts.slice(0, 1), shards.length)
-  const others = await runOnServers(core, texts.slice(1), shards.length)
+  const others = await runOnServers(core, texts.slice(1), shards.length, true)
   if (program.sameCount) compareCounts(lead as WriteReply, others)
   await runAfterwards(core, program, helds)
   const tag = lead?.tag ?? ''
