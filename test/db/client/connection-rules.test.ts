@@ -36,13 +36,17 @@ describe('a balanced connection', () => {
     opened.push(one)
     expect(one.stats().picks).toMatchObject({ start: 1, 'transaction end': 0 })
     const pids = new Map<string, Set<number>>()
+    const order: string[] = []
     for (let n = 0; n < 12; n++) {
+      order.push(one.host!)
       const of = pids.get(one.host!) ?? new Set()
       pids.set(one.host!, of.add(await pidOf(one)))
       await one.query('begin')
       await one.query('commit')
     }
     expect([...pids.keys()].sort()).toEqual(names().sort())
+    // chance picks the same host twice now and then, taking turns never does
+    expect(order.some((host, n) => host === order[n - 1])).toBe(true)
     // one connection a host, however often it was picked, and one host a connection
     for (const of of pids.values()) expect(of.size).toBe(1)
     expect(one.stats().hosts.map(({ host }) => host)).toEqual(names())

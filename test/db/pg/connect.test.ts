@@ -20,7 +20,7 @@ afterEach(() => {
 })
 
 /** A listener that answers the startup packet with an ErrorResponse, closes ("eof") or says nothing ("hang"). */
-async function fake(kind: string): Promise<number> {
+async function fake(kind: string, closes = true): Promise<number> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     sockets.add(socket)
@@ -37,7 +37,7 @@ async function fake(kind: string): Promise<number> {
         head.writeInt32BE(body.length + 4, 1)
         socket.write(Buffer.concat([head, body]))
       }
-      socket.end()
+      if (closes) socket.end()
     })
   })
   listeners.push({ server, sockets })
@@ -147,15 +147,18 @@ describe('messages', () => {
     expect(all.map(({ hosts }) => hosts.map((host) => host.port))).toEqual([[1], [2]])
   })
 
-  test('L66: connections that fail leave no descriptor open', async () => {
-    const port = await fake('28P01')
-    const { readdirSync } = await import('node:fs')
-    const open = () => readdirSync('/proc/self/fd').length
-    await failure(connectPg(conninfo([port])))
-    const before = open()
-    for (let i = 0; i < 50; i++) await failure(connectPg(conninfo([port])))
-    await expect.poll(open, { timeout: 3000 }).toBeLessThanOrEqual(before + 4)
-  })
+  test.each([true, false])(
+    'L66: connections that fail leave no descriptor open (server closes: %s)',
+    async (closes) => {
+      const port = await fake('28P01', closes)
+      const { readdirSync } = await import('node:fs')
+      const open = () => readdirSync('/proc/self/fd').length
+      await failure(connectPg(conninfo([port])))
+      const before = open()
+      for (let i = 0; i < 50; i++) await failure(connectPg(conninfo([port])))
+      await expect.poll(open, { timeout: 3000 }).toBeLessThanOrEqual(before + 4)
+    },
+  )
 })
 
 describe('text rows', () => {

@@ -210,7 +210,9 @@ function route(input: Input, plainAfter: number) {
   return { plain, rest }
 }
 
-it('takes plain rows in bulk just as the splitters do, one by one', { timeout: 300_000 }, () => {
+it('D136: takes plain rows in bulk just as the splitters do, one by one', {
+  timeout: 300_000,
+}, () => {
   let plain = 0
   let others = 0
   const inputs = bySize(250, 6000)

@@ -13,7 +13,8 @@ describe('probers', () => {
     const times = world.probes.filter(({ host }) => host === 'p1').map(({ atMs }) => atMs)
     expect(times.slice(1).map((at, i) => at - times[i]!)).toEqual([10_000, 10_000, 10_000, 10_000])
     for (const row of world.rows)
-      expect(world.clock.nowMs() - row.primary).toBeLessThanOrEqual(10_000)
+      for (const role of ['primary', 'standby'] as const)
+        expect(world.clock.nowMs() - row[role], role).toBeLessThanOrEqual(10_000)
     world.stop.abort()
     await world.seconds(1)
     await done

@@ -60,6 +60,7 @@ describe('lending', () => {
     })
     for (const wait of waits) {
       held.release()
+      expect(pool.tryCheckout(), 'the queue goes first').toBeUndefined()
       held = await wait
       expect(held.resource.id).toBe(1)
     }
