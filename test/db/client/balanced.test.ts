@@ -329,6 +329,16 @@ describe('a balanced connection', () => {
     expect(one.isClosed).toBe(true)
   })
 
+  it('J32: so do abort, end, and a pick that reaches no host', async () => {
+    const [aborted, ended, lost] = [await connection(), await connection(), await connection()]
+    aborted.abort()
+    await ended.end()
+    for (const spoiler of spoilers) await spoiler.refuse(true)
+    for (const spoiler of spoilers) spoiler.strike('reset')
+    await expect(lost.query('select 1')).rejects.toThrow()
+    expect([aborted, ended, lost].map(({ isClosed }) => isClosed)).toEqual([true, true, true])
+  })
+
   it('J50: end closes every physical connection', async () => {
     const one = await connection({ applicationName: 'logical end' })
     for (let n = 0; n < 3; n++) {

@@ -28,7 +28,7 @@ const pidOf = async (from: BalancedConnection) =>
   Number((await from.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid)
 
 describe('a balanced connection', () => {
-  it('J3, J6, J14: by chance when nothing is said; hosts keep their connections and their places over switches', async () => {
+  it('J2, J3, J6, J14: by chance when nothing is said; hosts keep their connections and their places over switches', async () => {
     const one = await connectBalanced(target(), {
       applicationName: 'kept',
       random: Prng.ofSeed(5n),
@@ -81,7 +81,7 @@ describe('a balanced connection', () => {
     expect(one.stats().picks.error).toBe(1)
   })
 
-  it('J33: what may be asked of a closed connection is answered', async () => {
+  it('J32, J33: what may be asked of a closed connection is answered', async () => {
     const one = await connection()
     const host = one.host
     one.abort()

@@ -70,7 +70,9 @@ describe('pool errors', () => {
     const served = await serve([await blackHole()], 'connect_timeout = 300')
     const failure = await failureOf(connect(served))
     expect(failure.code).toBe('08001')
-    expect(failure.message).toMatch(/could not connect to shard 0 .* within 300 ms/)
+    expect(failure.message).toMatch(
+      /^could not connect to shard 0 of database "\w+" at [\w.]+:\d+ within 300 ms$/,
+    )
   })
 
   test('DISABLE refuses new clients, ENABLE lets them in; who is there stays', async () => {
