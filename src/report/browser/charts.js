@@ -190,6 +190,8 @@ function svgOf(title, words, width, height, children) {
 
 const WIDE = 720
 const NAMES = 190
+/** Places less wide than this get bars of their own width. */
+const NARROW = 500
 const ROW = 24
 
 const label = (x, y, text, anchor = 'start') => shape('text', { x, y, 'text-anchor': anchor }, text)
@@ -200,25 +202,29 @@ const fitted = (text, length = 28) => (text.length <= length ? text : `…${text
 function barChart(place, spec) {
   const { bars, unit, title } = spec
   const most = Math.max(...bars.flatMap(({ value, expected }) => [value, expected ?? 0]), 1e-9)
-  const scale = (value) => (value / most) * (WIDE - NAMES - 110)
+  const isNarrow = place.clientWidth > 0 && place.clientWidth < NARROW
+  // drawn smaller than it is, the text of a small screen could not be read
+  const wide = isNarrow ? Math.max(place.clientWidth, 300) : WIDE
+  const [names, letters] = isNarrow ? [100, 15] : [NAMES, 28]
+  const scale = (value) => (value / most) * (wide - names - 110)
   const rows = bars.flatMap(({ label: name, value, expected }, i) => {
     const y = i * ROW + 4
-    const mark = NAMES + scale(expected ?? 0)
+    const mark = names + scale(expected ?? 0)
     const words = `${formatAs(unit, value)}${expected === undefined ? '' : ` of ${formatAs(unit, expected)}`}`
     return [
-      label(NAMES - 8, y + 12, fitted(name), 'end'),
-      shape('rect', { x: NAMES, y, width: Math.max(scale(value), 1), height: 16, class: 'bar' }),
+      label(names - 8, y + 12, fitted(name, letters), 'end'),
+      shape('rect', { x: names, y, width: Math.max(scale(value), 1), height: 16, class: 'bar' }),
       ...(expected === undefined
         ? []
         : [shape('line', { x1: mark, x2: mark, y1: y - 3, y2: y + 19, class: 'mark' })]),
-      label(NAMES + Math.max(scale(value), scale(expected ?? 0)) + 8, y + 12, words),
+      label(names + Math.max(scale(value), scale(expected ?? 0)) + 8, y + 12, words),
     ]
   })
   const words = bars.map(
     ({ label: name, value, expected }) =>
       `${name}: ${formatAs(unit, value)}${expected === undefined ? '' : `, expected ${formatAs(unit, expected)}`}`,
   )
-  const drawn = svgOf(title, words.join('; '), WIDE, bars.length * ROW + 6, rows)
+  const drawn = svgOf(title, words.join('; '), wide, bars.length * ROW + 6, rows)
   place.replaceChildren(figureOf(spec, drawn))
 }
 
