@@ -30,12 +30,11 @@ export default class ReshardCleanup extends BaseCommand {
   async run(): Promise<CleanupReport> {
     const { flags } = await this.parse(ReshardCleanup)
     const { loadConfig } = await import('../../src/config/load-config.js')
-    const { sideOf } = await import('../../src/reshard/configured-side.js')
+    const { sidesOf } = await import('../../src/reshard/buckets/bucket-sides.js')
     const { cleanupRun } = await import('../../src/reshard/cleanup.js')
     const config = loadConfig(configOptions(flags))
     const report = await cleanupRun({
-      from: sideOf(config, flags.from),
-      to: sideOf(config, flags.to),
+      ...sidesOf(config, flags.from, flags.to),
       clock: systemClock,
       dropTarget: flags['drop-target'],
       liftFence: flags['lift-fence'],

@@ -9,7 +9,7 @@ import type { MoveOutline } from '../../src/reshard/outline.js'
 export default class ReshardPlan extends BaseCommand {
   static override summary = 'Show what a move would do and what stands in its way.'
   static override description =
-    'Looks at both databases, finds all problems at once and says how each is mended. Writes nothing. Exits with 5 when the move would be refused.'
+    'Looks at both databases, finds all problems at once and says how each is mended. Where one database has all shards of the other and some more, it names the buckets that move to those. Writes nothing. Exits with 5 when the move would be refused.'
   static override examples = [
     '<%= config.bin %> reshard plan --config pgdog.toml --from shop --to shop_new',
   ]
@@ -40,6 +40,7 @@ export default class ReshardPlan extends BaseCommand {
       `${outline.source_shards} → ${outline.target_shards} shards, rows travel in ${outline.format}`,
     )
     this.log(renderTable(['table', 'now', 'then', 'rows (estimate)', 'bytes'], rows))
+    if (outline.bucket_moves.length > 0) this.log(bucketTable(outline))
     this.log(estimateLine(outline.estimate))
     for (const { severity, where, what, mend } of outline.problems) {
       this.log(`${severity}: ${where}: ${what}\n    mend: ${mend}`)
@@ -48,6 +49,18 @@ export default class ReshardPlan extends BaseCommand {
     if (!outline.ready) process.exitCode = 5
     return outline
   }
+}
+
+/** What moves where shards are added; all other rows stay as they are. */
+function bucketTable({ bucket_moves: moves }: MoveOutline): string {
+  const rows = moves.map((move) => [
+    move.table,
+    move.from,
+    move.to,
+    `${move.buckets.length} of ${move.of}`,
+    move.estimated_rows,
+  ])
+  return renderTable(['table', 'from shard', 'to shard', 'buckets', 'rows (estimate)'], rows)
 }
 
 function estimateLine(estimate: MoveOutline['estimate']): string {

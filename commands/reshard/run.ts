@@ -72,6 +72,7 @@ export default class ReshardRun extends MoveCommand {
   static override examples = [
     '<%= config.bin %> reshard run --config pgdog.toml --from shop --to shop_new --yes',
     '<%= config.bin %> reshard run --from shop --to shop_new --yes --stop-after verify',
+    '<%= config.bin %> reshard run --from shop --to shop_with_one_more_shard --no-reverse --yes',
   ]
 
   static override flags = { ...switchFlags, 'stop-after': stopFlag }

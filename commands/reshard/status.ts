@@ -13,10 +13,10 @@ export default class ReshardStatus extends BaseCommand {
   async run(): Promise<StatusReport> {
     const { flags } = await this.parse(ReshardStatus)
     const { loadConfig } = await import('../../src/config/load-config.js')
-    const { sideOf } = await import('../../src/reshard/configured-side.js')
+    const { sidesOf } = await import('../../src/reshard/buckets/bucket-sides.js')
     const { runStatus } = await import('../../src/reshard/run-status.js')
     const config = loadConfig(configOptions(flags))
-    const [from, to] = [sideOf(config, flags.from), sideOf(config, flags.to)]
+    const { from, to } = sidesOf(config, flags.from, flags.to)
     const status = await runStatus(from, to)
     if (flags.html !== undefined) {
       const { writeReport } = await import('../../src/reshard/report/write-report.js')

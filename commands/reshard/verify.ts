@@ -23,12 +23,12 @@ export default class ReshardVerify extends BaseCommand {
   async run(): Promise<VerifyReport> {
     const { flags } = await this.parse(ReshardVerify)
     const { loadConfig } = await import('../../src/config/load-config.js')
-    const { sideOf } = await import('../../src/reshard/configured-side.js')
+    const { sidesOf } = await import('../../src/reshard/buckets/bucket-sides.js')
     const { describeDifference } = await import('../../src/reshard/verify/compare-tables.js')
     const { verifyQuiet } = await import('../../src/reshard/verify/verify.js')
     const config = loadConfig(configOptions(flags))
     const { fileStore } = await import('../../src/reshard/verify/verify-store.js')
-    const [source, target] = [sideOf(config, flags.from), sideOf(config, flags.to)]
+    const { from: source, to: target } = sidesOf(config, flags.from, flags.to)
     const path = flags['progress-file']
     const interrupt = this.interruptible('the comparison')
     const report = await verifyQuiet({

@@ -71,6 +71,9 @@ export interface ServingProxy {
   schemaChanged(database: string): void
 }
 
+/** How long a start waits to hear which databases must not be served yet: one that stands alone cannot change names. */
+const FIRST_LOOK_MS = { alone: 1000, several: 10_000 }
+
 /** @throws NET_LISTEN_FAILED, NET_TLS_MATERIAL, FILE_MISSING */
 export async function startProxy(options: ProxyOptions): Promise<ServingProxy> {
   const running = new RunningProxy(options)
@@ -151,6 +154,7 @@ class RunningProxy implements ServingProxy {
       ...{ clock, openServer, inForce: () => this.#inForce },
       reload: (settings) => this.reload(settings),
       followEpoch: (database) => this.#followers.topology.followNow(database),
+      keepHeld: () => this.#followers.topology.keepHeld(),
       shutdown: () => this.shutdown(),
     })
     this.#environment = makeEnvironment({
@@ -249,9 +253,19 @@ class RunningProxy implements ServingProxy {
     await this.#learn()
     // What a dead process left is for one process to end.
     if (this.#place.number === 0) this.#twoPhase.start()
+    await this.#firstLooks(config)
     isReady = true
     for (const socket of held) onSocket(socket)
-    this.#followers.start()
+  }
+
+  async #firstLooks(config: LoadedConfig): Promise<void> {
+    const over = new AbortController()
+    const longest = FIRST_LOOK_MS[config.databases.length < 2 ? 'alone' : 'several']
+    await Promise.race([
+      this.#followers.start(),
+      this.#options.clock.sleep(longest, over.signal).catch(() => undefined),
+    ])
+    over.abort()
   }
 
   reload(settings?: ReadonlyMap<string, string>): Promise<void> {

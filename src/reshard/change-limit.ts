@@ -1,6 +1,7 @@
 /** A limit of the latest run between two databases of a configuration, changed while it works. */
 import { engineError } from '../errors/engine-error.js'
-import { type MoveConfig, sideOf } from './configured-side.js'
+import { sidesOf } from './buckets/bucket-sides.js'
+import type { MoveConfig } from './configured-side.js'
 import { changeSetting } from './guards/sample-store.js'
 import { findRun } from './run-status.js'
 
@@ -10,7 +11,8 @@ export async function changeLimit(
   { from, to }: { readonly from: string; readonly to: string },
   setting: { readonly name: string; readonly value: string },
 ): Promise<string> {
-  const found = await findRun(sideOf(config, from), sideOf(config, to))
+  const sides = sidesOf(config, from, to)
+  const found = await findRun(sides.from, sides.to)
   if (!found) throw engineError('RESHARD_NO_RUN', { from, to })
   const { run } = found.record
   await changeSetting(found.target, run, setting.name, setting.value)

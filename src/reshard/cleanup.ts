@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.js'
 import { engineError } from '../errors/engine-error.js'
 import { dropWayBack } from './cutover/drop-way-back.js'
 import { cutoverStanding } from './cutover/epoch-store.js'
-import { liftFence } from './cutover/fence.js'
+import { isRaised, liftFence } from './cutover/fence.js'
 import { reopenSide } from './cutover/give-back.js'
 import { Journal, type JournalObject } from './journal/journal.js'
 import { dropSourceObjects } from './journal/run-objects.js'
@@ -79,7 +79,14 @@ async function cleanFences(
   const kept: string[] = []
   for (const object of objects.filter(({ kind }) => kind === 'fence')) {
     const shard = (object.side === 'source' ? source : target).shards[object.shard]
-    if (isDone && !options.liftFence) {
+    // The old shards serve on where sides have some in common; what is up is waited for.
+    const isServing = isDone && target.whole !== undefined && shard !== undefined
+    const isUp = isServing && (await withShard(shard, isRaised))
+    if (isUp) {
+      kept.push(`${label(object)}: the move has yet to end (reshard resume)`)
+      continue
+    }
+    if (isDone && !isServing && !options.liftFence) {
       kept.push(`${label(object)}: it keeps direct writers off the old side (--lift-fence)`)
       continue
     }

@@ -10,13 +10,16 @@ export interface GateRequest {
   readonly proxyUrls: readonly string[]
   /** False: no proxy is asked, and one that has registered all the same stops a cutover. */
   readonly proxy: boolean
+  /** Proxies that have not been heard of for long stop a cutover too. */
+  readonly isStrict?: boolean
 }
 
 /** @throws USAGE, RESHARD_UNKNOWN_DATABASE, RESHARD_NO_USER */
 export function gateOf(config: MoveConfig, request: GateRequest, clock: Clock): ProxyFleet {
   const { from, proxyUrls, proxy } = request
   const serving = sideOf(config, from)
-  if (!proxy) return new ProxyFleet({ consoles: [], login: undefined, serving, clock })
+  const isStrict = request.isStrict ?? false
+  if (!proxy) return new ProxyFleet({ consoles: [], login: undefined, serving, clock, isStrict })
   const urls = proxyUrls.length > 0 ? proxyUrls : [undefined]
   const consoles = urls.map((url) => consoleOf(config, url))
   const { user, password } = config.admin
@@ -25,5 +28,5 @@ export function gateOf(config: MoveConfig, request: GateRequest, clock: Clock): 
     user,
     ...(password === undefined ? {} : { password }),
   }
-  return new ProxyFleet({ consoles, login, serving, clock })
+  return new ProxyFleet({ consoles, login, serving, clock, isStrict })
 }

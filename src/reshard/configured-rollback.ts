@@ -2,8 +2,9 @@
 import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import { engineError } from '../errors/engine-error.js'
+import { sidesOf } from './buckets/bucket-sides.js'
 import { type GateRequest, gateOf } from './configured-gate.js'
-import { type MoveConfig, sideOf } from './configured-side.js'
+import type { MoveConfig } from './configured-side.js'
 import { configSwitch } from './cutover/switch-config.js'
 import { faultOf } from './fault.js'
 import { followBack, type RollbackReport, rollbackRun } from './rollback.js'
@@ -36,8 +37,7 @@ export async function rollbackConfigured(
   const { clock, log, listener, env } = around
   const atPoint = faultOf(env, () => void process.kill(process.pid, 'SIGKILL'))
   return rollbackRun({
-    from: sideOf(config, from),
-    to: sideOf(config, to),
+    ...sidesOf(config, from, to),
     gate: gateOf(config, request, clock),
     config: configSwitch(configPath, from, to),
     ...{ clock, log, listener, budgetMs, verifyHoldMs, endPinned },
@@ -55,5 +55,5 @@ export async function followBackConfigured(
     readonly signal: AbortSignal
   },
 ): Promise<{ run: string; changesApplied: number }> {
-  return followBack({ from: sideOf(config, names.from), to: sideOf(config, names.to), ...around })
+  return followBack({ ...sidesOf(config, names.from, names.to), ...around })
 }

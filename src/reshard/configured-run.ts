@@ -2,8 +2,9 @@
 import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import { engineError, toEngineError } from '../errors/engine-error.js'
+import { sidesOf } from './buckets/bucket-sides.js'
 import { gateOf } from './configured-gate.js'
-import { type MoveConfig, sideOf } from './configured-side.js'
+import type { MoveConfig } from './configured-side.js'
 import { Pace } from './copy/pace.js'
 import { configSwitch } from './cutover/switch-config.js'
 import { faultOf } from './fault.js'
@@ -73,8 +74,8 @@ export async function runConfigured(
 
 /** Never hides why the run failed. */
 async function report(config: MoveConfig, request: RunRequest, log: Log): Promise<void> {
-  const sides = [sideOf(config, request.from), sideOf(config, request.to)] as const
-  await writeReport(request.htmlPath ?? '', ...sides).catch((error: unknown) => {
+  const sides = sidesOf(config, request.from, request.to)
+  await writeReport(request.htmlPath ?? '', sides.from, sides.to).catch((error: unknown) => {
     log.warn('no report was written', { reason: toEngineError(error).message })
   })
 }
@@ -86,15 +87,17 @@ async function walkConfigured(
 ): Promise<RunReport> {
   const { from, to, configPath, mode } = request
   const { clock, log, listener, signal, env } = around
-  const gate = gateOf(config, request, clock)
+  const sides = sidesOf(config, from, to)
+  const isStrict = sides.to.whole !== undefined || sides.from.whole !== undefined
+  const gate = gateOf(config, { ...request, isStrict }, clock)
   const atPoint = faultOf(env, () => void process.kill(process.pid, 'SIGKILL'))
   return works[mode]({
     clock,
     log,
     listener,
     signal,
-    source: sideOf(config, from),
-    target: sideOf(config, to),
+    source: sides.from,
+    target: sides.to,
     gate,
     config: configSwitch(configPath, from, to),
     jobs: request.jobs,

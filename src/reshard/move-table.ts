@@ -1,6 +1,7 @@
 /** The tables of a move: what is read where, and where each row goes. Pure; made from the catalog and both configurations. */
 
-import { qualifiedName } from '../pg/sql-names.js'
+import { qualifiedName, quoteName } from '../pg/sql-names.js'
+import { inBucketsSql } from '../sharding/key-hash-sql.js'
 import type { KeyPlacer } from '../sharding/key-placer.js'
 import { makeShardMap, type ShardMap, type TableKind } from '../sharding/shard-map.js'
 import type { SourceColumn, SourceTable } from './preflight/source-table.js'
@@ -39,6 +40,8 @@ export interface MoveTable {
   readonly isBinarySafe: boolean
   readonly bytes: number
   readonly rowEstimate: number
+  /** As a condition in SQL, which of its rows move; undefined: all. */
+  readonly moving?: string | undefined
 }
 
 export interface MovePlan {
@@ -47,6 +50,8 @@ export interface MovePlan {
   readonly partitioned: ReadonlySet<string>
   readonly sourceCount: number
   readonly targetCount: number
+  /** Shards that a key of the target may be placed on; more than `targetCount` where some rows stay. */
+  readonly placeCount: number
   /** Every table can be streamed in binary. */
   readonly isBinarySafe: boolean
 }
@@ -81,6 +86,8 @@ function moveTable(
   table: SourceTable,
   source: ReshardSide,
   maps: { from: ShardMap; to: ShardMap },
+  /** Shards of a target that shares others with the source. */
+  narrow: number | undefined,
 ): MoveTable {
   const columns = table.columns.filter((column) => !column.isGenerated)
   const hasColumn = (name: string): boolean => table.columns.some((column) => column.name === name)
@@ -89,6 +96,8 @@ function moveTable(
   const stand = (map: ShardMap): Standing =>
     standing(map, map.tableOf(schema, name, hasColumn), columns)
   const from = stand(maps.from)
+  const to = stand(maps.to)
+  const share = narrow === undefined ? 1 : movingShare(to, narrow)
   return {
     schema: table.schema,
     name: table.name,
@@ -99,12 +108,31 @@ function moveTable(
       columns.findIndex((column) => column.name === name),
     ),
     from,
-    to: stand(maps.to),
+    to,
     sourceShards: standingShards(from, source.shards.length),
     isBinarySafe: columns.every((column) => column.isBinarySafe),
-    bytes: table.bytes,
-    rowEstimate: table.rowEstimate,
+    bytes: Math.ceil(table.bytes * share),
+    rowEstimate: Math.ceil(table.rowEstimate * share),
+    moving: narrow === undefined ? undefined : movingRows(to, narrow),
   }
+}
+
+/** Buckets that come to the shards of a narrow side; its map places all others behind them. */
+export function movingBuckets(to: Standing, targetCount: number): number[] {
+  if (to.kind !== 'sharded' || to.placer.table.placement.kind !== 'hash') return []
+  const { bucketMap } = to.placer.table.placement
+  return [...bucketMap.keys()].filter((bucket) => (bucketMap[bucket] as number) < targetCount)
+}
+
+function movingRows(to: Standing, targetCount: number): string | undefined {
+  if (to.kind !== 'sharded' || to.placer.table.placement.kind !== 'hash') return undefined
+  const { placement, keyType } = to.placer.table
+  return inBucketsSql(placement, keyType, quoteName(to.keyColumn), movingBuckets(to, targetCount))
+}
+
+function movingShare(to: Standing, targetCount: number): number {
+  if (to.kind !== 'sharded' || to.placer.table.placement.kind !== 'hash') return 1
+  return movingBuckets(to, targetCount).length / to.placer.table.placement.buckets
 }
 
 /** The tables of a move, from the catalog of one source shard; all shards have the same tables (preflight checks it). */
@@ -117,12 +145,13 @@ export function planMove(
   // A partitioned table has no rows of its own: its partitions are moved.
   const moved = tables
     .filter((table) => table.kind !== 'p')
-    .map((table) => moveTable(table, source, maps))
+    .map((table) => moveTable(table, source, maps, target.whole && target.shards.length))
   return {
     tables: moved,
     partitioned: new Set(tables.filter(({ kind }) => kind === 'p').map(tableLabel)),
     sourceCount: source.shards.length,
     targetCount: target.shards.length,
+    placeCount: target.shards.length + (target.whole ? 1 : 0),
     isBinarySafe: moved.every((table) => table.isBinarySafe),
   }
 }

@@ -1,5 +1,7 @@
 /** What a move would do, for `reshard plan`. Reads only. */
-import { type MoveConfig, sideOf } from './configured-side.js'
+import { bucketMoves } from './buckets/bucket-moves.js'
+import { sidesOf } from './buckets/bucket-sides.js'
+import type { MoveConfig } from './configured-side.js'
 import { type Standing, tableLabel } from './move-table.js'
 import { type Problem, preflight } from './preflight/preflight.js'
 
@@ -26,6 +28,15 @@ export interface MoveOutline {
     /** What the busiest source is likely to keep until the targets have caught up; null when its rate is not known. */
     readonly wal_bytes: number | null
   }
+  /** Where shards are added to those that stay: the buckets that change theirs. Empty: everything moves. */
+  readonly bucket_moves: readonly {
+    readonly table: string
+    readonly from: number
+    readonly to: number
+    readonly buckets: readonly number[]
+    readonly of: number
+    readonly estimated_rows: number
+  }[]
   readonly problems: readonly Problem[]
   readonly ready: boolean
 }
@@ -41,7 +52,8 @@ export async function outlineMove(
   to: string,
   jobs = 2,
 ): Promise<MoveOutline> {
-  const found = await preflight(sideOf(config, from), sideOf(config, to), { jobs })
+  const sides = sidesOf(config, from, to)
+  const found = await preflight(sides.from, sides.to, { jobs })
   const { estimate } = found
   const shards = (place: Standing): number =>
     place.kind === 'sharded' ? found.plan.sourceCount : 1
@@ -49,7 +61,11 @@ export async function outlineMove(
     from,
     to,
     source_shards: found.plan.sourceCount,
-    target_shards: found.plan.targetCount,
+    target_shards: (sides.to.whole ?? sides.to).shards.length,
+    bucket_moves: bucketMoves(found.plan, sides.to).map((move) => ({
+      ...{ table: move.table, from: move.from, to: move.to, buckets: move.buckets, of: move.of },
+      estimated_rows: move.estimatedRows,
+    })),
     format: found.binary ? 'binary' : 'text',
     tables: found.plan.tables.map((table) => ({
       name: tableLabel(table),

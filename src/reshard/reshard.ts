@@ -3,6 +3,7 @@
  * Nothing is dropped when a run ends before its time: it is taken up again, or cleaned up.
  */
 import { engineError, toEngineError } from '../errors/engine-error.js'
+import { cutoverStanding, prepareEpochs, REGISTRY_FOUND_MS } from './cutover/epoch-store.js'
 import { noSwitch } from './cutover/switch-config.js'
 import type { TableShapes } from './follow/table-shapes.js'
 import { Journal } from './journal/journal.js'
@@ -44,6 +45,10 @@ export async function runReshard(options: RunOptions): Promise<RunReport> {
   return walk(new RunContext(options, journal, facts), steps, async () => {
     const kept = await factsToKeep(facts, source, target)
     await journal.note({ ...kept })
+    // From now on nobody is served from the new side, whose shards hold rows twice.
+    if (target.whole && (await prepareEpochs(source, target, journal.run))) {
+      await options.clock.sleep(REGISTRY_FOUND_MS)
+    }
     return kept.begin.shapes
   })
 }
@@ -68,7 +73,9 @@ export async function resumeReshard(options: RunOptions): Promise<RunReport> {
     throw error
   }
   context.say(`going on with run ${record.run} at ${record.step ?? 'its beginning'}`)
-  return walk(context, stepsFrom(record.step, options.stopAfter))
+  // Behind the decision the streams must not run again: what has moved is deleted from the old shards.
+  const isDecided = target.whole && (await cutoverStanding(source, target)) === 'switched'
+  return walk(context, stepsFrom(record.step, isDecided ? undefined : options.stopAfter))
 }
 
 /** Takes up the run that is open, or begins one: for the commands of single steps. */

@@ -16,7 +16,8 @@ export interface FoundRun {
 
 /** The latest run from one database to another, before or after its cutover. */
 export async function findRun(from: ReshardSide, to: ReshardSide): Promise<FoundRun | undefined> {
-  const record = await readJournal(from.name, to)
+  // A side that stands for what it has alone has taken over already, or there was no such move.
+  const record = from.whole ? undefined : await readJournal(from.name, to)
   if (record) return { record, source: from, target: to, isSwitched: false }
   const source: ReshardSide = { ...to, name: from.name }
   const target: ReshardSide = { ...from, name: to.name }

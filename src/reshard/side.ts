@@ -9,6 +9,11 @@ export interface ReshardSide {
   readonly sharding: ShardingConfig
   /** Logins of proxies, which register on the first shard. */
   readonly roles?: readonly string[]
+  /**
+   * Set where the two databases of a move share shards: `shards` are those of this one that the other has not, `sharding`
+   * places all other keys behind them, and this is the database whole. Only rows of buckets that change shards move.
+   */
+  readonly whole?: ReshardSide
 }
 
 /** Output in one canonical form, whatever the server, role or database sets. */

@@ -5,31 +5,10 @@
  */
 import type { KeyType } from '../datum/key-type.js'
 import { qualifiedName, quoteLiteral, quoteName } from '../pg/sql-names.js'
+import { keyHashSql } from '../sharding/key-hash-sql.js'
 import type { HashPlacement, ShardedTable } from '../sharding/sharded-table.js'
 import type { ShardedRelation } from './sharded-relations.js'
 import { GUARD_NAME } from './sharded-relations.js'
-
-/** `HASH_PARTITION_SEED` in `src/include/catalog/partition.h`. */
-const SEED = '8816678312871386365'
-
-/** The 64-bit hash of a column, written so that it is immutable on every version from 15 on. */
-const hashOf: Record<KeyType, (column: string) => string> = {
-  bigint: (column) => `hashint8extended(${column}::bigint, ${SEED})`,
-  integer: (column) => `hashint4extended(${column}::integer, ${SEED})`,
-  smallint: (column) => `hashint2extended(${column}::smallint, ${SEED})`,
-  uuid: (column) => `uuid_hash_extended(${column}::uuid, ${SEED})`,
-  text: (column) => `hashtextextended(${column}::text, ${SEED})`,
-  varchar: (column) => `hashtextextended(${column}::text, ${SEED})`,
-  bpchar: (column) => `hashbpcharextended(${column}::bpchar, ${SEED})`,
-  numeric: (column) => `hash_numeric_extended(${column}::numeric, ${SEED})`,
-  // Version 18 has functions of its own for date and timestamptz; the hash is that of the number inside.
-  date: (column) =>
-    `hashint4extended(CASE ${column} WHEN 'infinity'::date THEN 2147483647 WHEN '-infinity'::date THEN -2147483648 ELSE ${column} - '2000-01-01'::date END, ${SEED})`,
-  timestamp: (column) => `timestamp_hash_extended(${column}::timestamp, ${SEED})`,
-  timestamptz: (column) => `timestamp_hash_extended(${column} AT TIME ZONE 'UTC', ${SEED})`,
-  // Never hashed: placed by centroids, for which there is no guard.
-  vector: (column) => column,
-}
 
 /** The condition that rows of `shard` fulfil; undefined when it cannot be said in SQL. */
 export function guardCondition(table: ShardedTable, shard: number): string | undefined {
@@ -55,7 +34,7 @@ function hashCondition(
   if (placement.hasher !== 'postgres') return undefined
   const mine = placement.bucketMap.flatMap((one, bucket) => (one === shard ? [bucket] : []))
   if (mine.length === 0) return 'false'
-  return `pgshard.bucket(${hashOf[keyType](column)}, ${placement.buckets}) IN (${mine.join(', ')})`
+  return `pgshard.bucket(${keyHashSql(keyType, column)}, ${placement.buckets}) IN (${mine.join(', ')})`
 }
 
 const literal = (value: string, keyType: KeyType) => `${quoteLiteral(value)}::${keyType}`

@@ -23,6 +23,8 @@ export interface TopologyRow {
   readonly servedAs: string | undefined
   /** A cutover that leaves this side begins within moments. */
   readonly isPreparing: boolean
+  /** The two sides of the move have shards in common: one that is not active holds too many rows, or lacks some. */
+  readonly isShared: boolean
 }
 
 /** Proxies write their heartbeat this often, and look at the epoch. */
@@ -68,7 +70,8 @@ COMMENT ON TABLE pgshard.topology IS 'which epoch this database belongs to, and 
 export const topologyColumns = `
 ALTER TABLE pgshard.topology ADD COLUMN IF NOT EXISTS side text NOT NULL DEFAULT gen_random_uuid()::text,
   ADD COLUMN IF NOT EXISTS truth_side text, ADD COLUMN IF NOT EXISTS move text,
-  ADD COLUMN IF NOT EXISTS served_as text, ADD COLUMN IF NOT EXISTS preparing_at timestamptz;
+  ADD COLUMN IF NOT EXISTS served_as text, ADD COLUMN IF NOT EXISTS preparing_at timestamptz,
+  ADD COLUMN IF NOT EXISTS shared boolean NOT NULL DEFAULT false;
 `
 
 /** One column, true or false: whether there is a row to read. */
@@ -97,8 +100,16 @@ export function readTopologyRow(json: string): TopologyRow {
     move: text('move'),
     servedAs: text('served_as'),
     isPreparing: row['preparing'] === true,
+    isShared: row['shared'] === true,
   }
 }
+
+/** Nobody may even read there: rows of buckets that move stand twice, or are gone. */
+export const isUnsettled = (row: TopologyRow): boolean => row.isShared && !row.active
+
+/** The row of a database whose first shard has `row`: one of its other shards may hold its own, where sides have shards in common. */
+export const isOwnRow = (row: TopologyRow, other: TopologyRow): boolean =>
+  other.isShared && other.move === row.move && other.side !== row.side
 
 /** The side under this name has been left, or is about to be, and the name is what clients say. */
 export const isLeft = (name: string, row: TopologyRow): boolean =>

@@ -155,6 +155,26 @@ export const reshardErrors = {
     hint: 'name the console of each with --proxy postgres://admin@HOST:PORT/admin; one that has ended is forgotten after {seconds} s',
     exit: 4,
   },
+  RESHARD_PROXY_SILENT: {
+    sqlstate: '08001',
+    message:
+      '{count} proxies of "{database}" were not reached, and might wake with the old map: {proxies}',
+    hint: 'name the console of each with --proxy postgres://admin@HOST:PORT/admin; of one that has ended for certain: DELETE FROM pgshard.proxy WHERE id = … on the first shard',
+    exit: 4,
+  },
+  RESHARD_SHARED_BY: {
+    sqlstate: '55000',
+    message:
+      'database "{name}" has shards of "{from}" and "{to}" too, and would read by a map that is over',
+    hint: 'take it out of the configuration of every proxy first',
+    exit: 5,
+  },
+  RESHARD_UNSETTLED: {
+    sqlstate: '55000',
+    message: '"{database}" was left by an earlier move, and its new shards do not serve yet',
+    hint: 'end that move with reshard resume, or name the database by all its shards',
+    exit: 5,
+  },
   RESHARD_PINNED: {
     sqlstate: '55006',
     message: '{count} clients keep their servers, so that a cutover would wait for them: {clients}',

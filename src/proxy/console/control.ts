@@ -24,11 +24,14 @@ export interface ControlParts {
   reload(settings?: ReadonlyMap<string, string>): Promise<void>
   /** Looks whether another side serves the database by now, and follows it. */
   followEpoch(database: string): Promise<void>
+  /** Pauses again what must not be served whatever is asked for. */
+  keepHeld(): void
   shutdown(): void
 }
 
 export function makeControl(parts: ControlParts): ProxyControl {
   const { pools, clients, place, standing } = parts
+  const letOn = resumer(parts)
   /** A mistyped name must not pass for success. @throws ADMIN_NO_SUCH */
   const found = (selector: PoolSelector): PoolSelector => {
     const { user, database } = selector
@@ -59,7 +62,7 @@ export function makeControl(parts: ControlParts): ProxyControl {
       // What waits must not be sent to a side that was left meanwhile.
       if (database !== undefined) await parts.followEpoch(database)
       else if (selector.user === undefined) standing.isSuspended = false
-      pools.resume(selector)
+      letOn(selector)
     },
     reconnect: (selector) => pools.recycle(found(selector)),
     ...reloading(parts),
@@ -78,7 +81,7 @@ export function makeControl(parts: ControlParts): ProxyControl {
       const selector = database === undefined ? {} : found({ database })
       // Not awaited: what runs may run to its end.
       if (isOn) void pools.pause(selector)
-      else pools.resume(selector)
+      else letOn(selector)
     },
     waitClose: (database) =>
       waitForReplaced(parts, database === undefined ? {} : found({ database })),
@@ -105,6 +108,12 @@ export function makeControl(parts: ControlParts): ProxyControl {
       throw engineError('ADMIN_UNSUPPORTED', { command: 'RESTART WORKERS', instead })
     },
   }
+}
+
+/** Pools that must not be served are not let on, whatever is asked for. */
+const resumer = (parts: ControlParts) => (selector: PoolSelector) => {
+  parts.pools.resume(selector)
+  parts.keepHeld()
 }
 
 const LOOK_MS = 20

@@ -17,9 +17,10 @@ export class Followers {
     return this.#groups.asGroupsSay(await this.topology.asEpochsSay(config))
   }
 
-  start(): void {
-    this.topology.start()
+  /** Resolves when it is known which databases must not be served yet. */
+  start(): Promise<void> {
     this.#groups.start()
+    return this.topology.start()
   }
 
   async stop(): Promise<void> {

@@ -53,17 +53,21 @@ export class TopologyLink {
     })
   }
 
-  /** Says that this proxy serves the database under `name`, and which epoch it follows. */
-  beat(name: string, epoch: number): Promise<void> {
+  /**
+   * Says that this proxy serves the database under `name`, and which epoch it follows. `neighbours`: all names under which
+   * it serves from here. True when that was not known before.
+   */
+  beat(name: string, epoch: number, neighbours: readonly string[] = [name]): Promise<boolean> {
     return this.#inTurn(async () => {
       const { id, host, port, processId, version } = this.#mark()
       const key = quoteLiteral(`${id}:${name}`)
       const server = await this.#opened()
       // A row of the time when the database had another name would speak for a proxy that is not there.
-      const others =
-        this.#registeredAs === name
-          ? ''
-          : `DELETE FROM pgshard.proxy WHERE (starts_with(id, ${quoteLiteral(`${id}:`)}) AND id <> ${key}) OR heartbeat_at < now() - interval '1 day';`
+      const keys = neighbours.map((one) => quoteLiteral(`${id}:${one}`))
+      const isNew = this.#registeredAs !== name
+      const others = isNew
+        ? `DELETE FROM pgshard.proxy WHERE (starts_with(id, ${quoteLiteral(`${id}:`)}) AND id NOT IN (${keys.join(', ')})) OR heartbeat_at < now() - interval '1 day';`
+        : ''
       try {
         await server.query(
           `SET synchronous_commit = off; ${others} INSERT INTO pgshard.proxy (id, host, port, process_id, version, database, epoch)
@@ -72,9 +76,11 @@ export class TopologyLink {
         )
         this.#registeredAs = name
         this.refusal = undefined
+        return isNew
       } catch (error) {
         if (server.closed) throw error
         this.refusal = error instanceof Error ? error.message : String(error)
+        return false
       }
     })
   }

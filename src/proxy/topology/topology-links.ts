@@ -3,7 +3,8 @@ import type { Clock } from '../../base/clock.js'
 import type { LoadedConfig } from '../../config/loaded-config.js'
 import type { OpenServer, PoolDefinition } from '../../pool/definition.js'
 import type { ServerConnection } from '../../server/server-connection.js'
-import type { TopologyRow } from '../../topology/epoch.js'
+import { isOwnRow, type TopologyRow } from '../../topology/epoch.js'
+import type { Host } from '../../topology/topology.js'
 import { definePools } from '../databases/define-pools.js'
 import { firstThatAnswers } from '../databases/first-that-answers.js'
 import { type ProxyMark, TopologyLink } from './topology-link.js'
@@ -20,15 +21,26 @@ interface TopologyLinksOptions {
   readonly guests: (database: string) => PoolDefinition | undefined
 }
 
-/** Where the first shard of a database is. */
-export function placeOfFirst(config: LoadedConfig, name: string): string {
-  const hosts = config.databases.find((one) => one.name === name)?.shards[0]?.hosts ?? []
-  const written = hosts.filter((host) => !host.reshardingOnly && host.role !== 'replica')
-  return JSON.stringify(written.map((host) => [host.host, host.port, host.database]))
+/** Where the shards of a database are: two may have the first one in common. */
+export function placesOf(config: LoadedConfig, name: string): string {
+  const shards = config.databases.find((one) => one.name === name)?.shards ?? []
+  return JSON.stringify(shards.map(({ hosts }) => writtenPlaces(hosts)))
 }
+
+/** Where one shard of a database is. */
+export function placeOfShard(config: LoadedConfig, name: string, shard: number): string {
+  const database = config.databases.find((one) => one.name === name)
+  return JSON.stringify(writtenPlaces(database?.shards[shard]?.hosts ?? []))
+}
+
+const writtenPlaces = (hosts: readonly Host[]): readonly unknown[] =>
+  hosts
+    .filter((host) => !host.reshardingOnly && host.role !== 'replica')
+    .map((host) => [host.host, host.port, host.database])
 
 interface PlacedLink {
   readonly link: TopologyLink
+  readonly shard: number
   /** Who knows it last, and how it calls the database: for the next opening. */
   config: LoadedConfig
   name: string
@@ -44,7 +56,11 @@ export class TopologyLinks {
 
   /** The line to the first shard of a database as `config` has it. */
   of(config: LoadedConfig, name: string): TopologyLink {
-    const place = placeOfFirst(config, name)
+    return this.#ofShard(config, name, 0)
+  }
+
+  #ofShard(config: LoadedConfig, name: string, shard: number): TopologyLink {
+    const place = `${shard} ${placesOf(config, name)}`
     const known = this.#links.get(place)
     if (known) {
       known.config = config
@@ -52,9 +68,8 @@ export class TopologyLinks {
       return known.link
     }
     const entry: PlacedLink = {
-      config,
-      name,
-      link: new TopologyLink(() => this.#open(entry.config, entry.name), this.#options.mark),
+      ...{ config, name, shard },
+      link: new TopologyLink(() => this.#open(entry), this.#options.mark),
     }
     this.#links.set(place, entry)
     return entry.link
@@ -62,7 +77,18 @@ export class TopologyLinks {
 
   /** The row of one database; undefined when it has none, or its server does not answer in time. */
   async read(config: LoadedConfig, name: string): Promise<TopologyRow | undefined> {
-    const link = this.of(config, name)
+    const row = await this.#readFrom(this.of(config, name))
+    if (!row?.isShared) return row
+    // The first shard speaks for the side that has it alone; shards that a move adds are the last.
+    const { length = 1 } = config.databases.find((one) => one.name === name)?.shards ?? []
+    for (let shard = length - 1; shard > 0; shard--) {
+      const other = await this.#readFrom(this.#ofShard(config, name, shard)).catch(() => undefined)
+      if (other && isOwnRow(row, other)) return other
+    }
+    return row
+  }
+
+  async #readFrom(link: TopologyLink): Promise<TopologyRow | undefined> {
     const over = new AbortController()
     const late = this.#options.clock.sleep(READ_MS, over.signal).then(() => {
       if (!over.signal.aborted) link.cut()
@@ -89,9 +115,9 @@ export class TopologyLinks {
 
   /** Ends the lines to places that `config` does not have. */
   keepOnly(config: LoadedConfig): void {
-    const places = new Set(config.databases.map(({ name }) => placeOfFirst(config, name)))
+    const places = new Set(config.databases.map(({ name }) => placesOf(config, name)))
     for (const [place, { link }] of this.#links) {
-      if (places.has(place)) continue
+      if (places.has(place.slice(place.indexOf(' ') + 1))) continue
       this.#links.delete(place)
       void link
         .leave()
@@ -111,10 +137,18 @@ export class TopologyLinks {
     )
   }
 
-  async #open(config: LoadedConfig, name: string): Promise<ServerConnection> {
+  /** Names of databases of which a first shard is where that of `name` is. */
+  neighbours(config: LoadedConfig, name: string): string[] {
+    const place = placeOfShard(config, name, 0)
+    return config.databases
+      .map((one) => one.name)
+      .filter((other) => placeOfShard(config, other, 0) === place)
+  }
+
+  async #open({ config, name, shard }: PlacedLink): Promise<ServerConnection> {
     const definition =
       definePools(config).find(({ database }) => database === name) ?? this.#options.guests(name)
-    const hosts = definition?.shards[0]?.hosts.filter(({ role }) => role !== 'replica') ?? []
+    const hosts = definition?.shards[shard]?.hosts.filter(({ role }) => role !== 'replica') ?? []
     return firstThatAnswers(
       name,
       hosts.map(({ target }) => target),

@@ -17,6 +17,7 @@ import {
   HEARTBEAT_MS,
   HOLD_MS,
   isLeft,
+  isUnsettled,
   successorOf,
   type TopologyRow,
 } from '../../topology/epoch.js'
@@ -24,12 +25,14 @@ import type { ClientRegistry } from '../clients/client-registry.js'
 import { exchangeDatabases, followEpochs } from './exchange-databases.js'
 import { Readiness } from './readiness.js'
 import type { ReadyMove } from './ready-move.js'
-import { placeOfFirst, TopologyLinks } from './topology-links.js'
+import { placesOf, TopologyLinks } from './topology-links.js'
 
 const fenceMark = Buffer.from(`n${FENCE_MARK}\0`)
 
 /** How long after a look the next one follows while a database is held. */
 const LOOK_AGAIN_MS = 25
+/** The same where it may be held for good. */
+const LOOK_SELDOM_MS = 1000
 
 export interface TopologyWatchOptions {
   readonly pools: Pools
@@ -97,12 +100,25 @@ export class TopologyWatch {
     })
   }
 
-  start(): void {
+  /** Resolves when every database that answers was looked at once: who is served before that might be served wrongly. */
+  async start(): Promise<void> {
+    const looks = this.#beat()
     const next = () => {
-      void Promise.all(this.#beat())
-      this.#timer = this.#options.clock.after(HEARTBEAT_MS, next)
+      this.#timer = this.#options.clock.after(HEARTBEAT_MS, () => {
+        void Promise.all(this.#beat())
+        next()
+      })
     }
     next()
+    await Promise.all(looks)
+  }
+
+  /** After pools were let on: those whose rows must not be read stay where they are. */
+  keepHeld(): void {
+    const { pools } = this.#options
+    for (const { name } of this.#options.config().databases) {
+      if (this.#isUnsettled(name) && !pools.isPaused(name)) void this.#hold(name)
+    }
   }
 
   /** Takes the marks of this process out of the registries. */
@@ -192,7 +208,7 @@ export class TopologyWatch {
   }
 
   #seenOf(name: string): Seen {
-    const place = placeOfFirst(this.#options.config(), name)
+    const place = placesOf(this.#options.config(), name)
     const known = this.#seen.get(place)
     if (known) return known
     const seen: Seen = {
@@ -210,20 +226,28 @@ export class TopologyWatch {
   async #look(name: string, seen: Seen): Promise<void> {
     const { clock, log } = this.#options
     try {
-      const row = await this.#read(name, seen)
+      let row = await this.#read(name, seen)
       if (!row) {
         seen.nextMs = clock.monotonicMs() + this.#discoverMs(name)
         return
       }
       const link = this.#links.of(this.#options.config(), name)
-      await link.beat(name, row.epoch)
+      const neighbours = this.#links.neighbours(this.#options.config(), name)
+      const isNew = await link.beat(name, row.epoch, neighbours)
+      // What was read before a cutover knew of us may be over.
+      if (isNew) row = await this.#read(name, seen)
       if (link.refusal !== undefined && !seen.saidRefusal) {
         seen.saidRefusal = true
         const facts = { database: name, reason: link.refusal }
         log.warn('this proxy cannot register: a cutover would not know of it', facts)
       }
+      if (!row) return
       const config = this.#options.config()
       void this.#readiness.look(name, row, config, () => this.#links.readAll(config))
+      if (isUnsettled(row)) {
+        void this.#hold(name)
+        return
+      }
       // Held once; after that it is only looked at, until it is decided.
       if (!isLeft(name, row)) return
       if (seen.heldFor === row.truthSide) await this.#decide(name)
@@ -261,8 +285,13 @@ export class TopologyWatch {
 
   async #holdNow(name: string): Promise<void> {
     const { pools, clock, log } = this.#options
-    const isOurs = !pools.isPaused(name)
-    if (isOurs) void pools.pause({ database: name })
+    let isOurs = false
+    const pause = (): void => {
+      if (pools.isPaused(name)) return
+      isOurs = true
+      void pools.pause({ database: name })
+    }
+    pause()
     const seen = this.#seenOf(name)
     const untilMs = clock.monotonicMs() + HOLD_MS
     log.info('a database is fenced: its clients are held', { database: name })
@@ -270,9 +299,12 @@ export class TopologyWatch {
       for (;;) {
         const outcome = await this.#decide(name).catch(() => 'open')
         seen.heldFor = undefined
-        if (outcome !== 'open' || this.#isStopped) return
-        if (clock.monotonicMs() >= untilMs) break
-        await clock.sleep(LOOK_AGAIN_MS)
+        if (this.#isStopped || (outcome !== 'open' && !this.#isUnsettled(name))) return
+        const isLate = clock.monotonicMs() >= untilMs
+        if (isLate && !this.#isUnsettled(name)) break
+        await clock.sleep(isLate ? LOOK_SELDOM_MS : LOOK_AGAIN_MS)
+        // Somebody may have let it on.
+        if (this.#isUnsettled(name)) pause()
       }
       seen.heldFor = seen.row?.truthSide
       const hint = 'pgshard reshard resume'
@@ -280,6 +312,11 @@ export class TopologyWatch {
     } finally {
       if (isOurs) pools.resume({ database: name })
     }
+  }
+
+  #isUnsettled(name: string): boolean {
+    const { row } = this.#seenOf(name)
+    return row !== undefined && isUnsettled(row)
   }
 
   async #decide(name: string): Promise<'serving' | 'followed' | 'open'> {

@@ -5,11 +5,15 @@
  */
 import { randomBytes } from 'node:crypto'
 import { engineError, isEngineError, toEngineError } from '../../errors/engine-error.js'
+import { adminQuery } from '../../pg/admin-query.js'
+import type { HostClient } from '../../pg/host-client.js'
 import { quoteLiteral } from '../../pg/sql-names.js'
+import { emptyShards, settle } from '../buckets/empty-shards.js'
 import { MARKER_PREFIX } from '../follow/follower.js'
 import { catchUp } from '../marker.js'
 import { makeTriggers } from '../schema/copy-schema.js'
 import { advanceSequences } from '../schema/sequences.js'
+import { placeOf } from '../side.js'
 import type { CutoverOptions, CutoverReport } from './cutover-options.js'
 import { cutoverStanding } from './epoch-store.js'
 import { lockSource } from './fence.js'
@@ -51,7 +55,11 @@ export async function cutover(options: CutoverOptions): Promise<CutoverReport> {
     await point('decided')
     const { targets: open, isTargetFenced: isFenced } = prepared
     const sides = { targetSide: target, sourceSide: source, open, isFenced }
-    const switched: Switched = { epoch: prepared.epoch, ...sides }
+    const settling = { source, target, plan: options.plan, open: prepared.sources, point }
+    const switched: Switched = {
+      ...{ epoch: prepared.epoch, ...sides },
+      ...(target.whole ? { settle: () => settle(settling) } : {}),
+    }
     const { resumedMs, backup } = await finishSwitch(options, switched, timer)
     await point('resumed')
     return {
@@ -72,7 +80,7 @@ async function switchOver(
   prepared: Prepared,
   timer: StepTimer,
 ): Promise<number> {
-  const { gate, source, target, plan, clock, budgetMs } = options
+  const { gate, source, target, clock, budgetMs } = options
   const deadlineMs = clock.monotonicMs() + budgetMs
   const left = (): number => Math.max(1, deadlineMs - clock.monotonicMs())
   await timer.run('pausing the proxies', () => gate.pause(source.name, left()))
@@ -83,12 +91,7 @@ async function switchOver(
   await timer.run('fencing the old tables', () => fence(options, prepared, token, deadlineMs))
   await options.point?.('fenced')
   // Nobody draws numbers from the old side any more: sequences need not wait for the changes.
-  const advanced = timer.run('setting sequences', () =>
-    advanceSequences(source, target, plan, {
-      sources: prepared.sources,
-      targets: prepared.targets,
-    }),
-  )
+  const advanced = timer.run('setting sequences', () => setSequences(options, prepared, left()))
   advanced.catch(() => undefined)
   await timer.run('applying the last changes', async () => {
     // A table that was made or changed up to the fence would be left behind.
@@ -102,10 +105,48 @@ async function switchOver(
     await timer.run('making triggers', () => makeTriggers(target, lateSchema, options.journal.run))
   }
   prepared.sequences = sequences
+  if (target.whole) await empty(options, prepared, timer, left())
   await prepared.wayBack?.mark(prepared.targets)
   if (clock.monotonicMs() > deadlineMs) throw engineError('RESHARD_CATCH_UP', { budgetMs })
   await timer.run('deciding', () => prepared.decide(prepared.wayBack?.facts()))
   return sequences
+}
+
+/** Where sides have shards in common every shard of the new one draws anew, the old ones too. */
+async function setSequences(
+  { source, target, plan }: CutoverOptions,
+  prepared: Prepared,
+  leftMs: number,
+): Promise<number> {
+  const { sources, targets } = prepared
+  const { whole } = target
+  if (!whole) return advanceSequences(source, target, plan, { sources, targets })
+  // Who went round the proxies may hold a sequence of a shard that stays.
+  const patience = `SET lock_timeout = ${Math.ceil(leftMs)}`
+  await Promise.all(sources.map((client) => adminQuery(client, patience)))
+  const clientOf = (place: string): HostClient => {
+    const here = source.shards.findIndex((shard) => placeOf(shard) === place)
+    const there = target.shards.findIndex((shard) => placeOf(shard) === place)
+    return (here < 0 ? targets[there] : sources[here]) as HostClient
+  }
+  const all = whole.shards.map((shard) => clientOf(placeOf(shard)))
+  const wholePlan = { ...plan, targetCount: whole.shards.length }
+  return advanceSequences(source, whole, wholePlan, { sources, targets: all })
+}
+
+/** What has moved is deleted where it was, uncommitted. The streams must not hear of it: they would delete it from the new shards. */
+async function empty(
+  options: CutoverOptions,
+  prepared: Prepared,
+  timer: StepTimer,
+  leftMs: number,
+): Promise<void> {
+  await Promise.all(options.followers.map((follower) => follower.hold()))
+  await options.gate.confirm?.()
+  await timer.run('deleting what has moved', () =>
+    emptyShards(prepared.sources, options.plan, leftMs),
+  )
+  await options.point?.('emptied')
 }
 
 /** Locks and fences every shard, then commits all, the first shard first: what it says is what proxies go by. */

@@ -52,16 +52,40 @@ export async function prepareEpochs(
   if (serving?.active && serving.epoch > 0) {
     throw engineError('RESHARD_TARGET_ACTIVE', { to: target.name, epoch: serving.epoch })
   }
-  const isFresh = await prepareSide(source, run, source.name, true)
-  await prepareSide(target, run, source.name, false)
+  await settleEarlier(source)
+  const isShared = target.whole !== undefined
+  const how = { run, servedAs: source.name, isShared }
+  const isFresh = await prepareSide(source, how, '')
+  // A higher epoch than the source's would pass for a decision.
+  const level = isShared ? `, epoch = ${(await readEpochOf(source))?.epoch ?? 0}` : ''
+  // The target waits for its turn; one that was left before says so until it has taken over.
+  await prepareSide(target, how, `, active = false${level}`)
   return isFresh
+}
+
+/** After a move between sides with shards in common each of these has two rows of one side: from now on one. */
+async function settleEarlier(side: ReshardSide): Promise<void> {
+  const first = await readEpochOf(side)
+  if (!first?.isShared || first.active) return
+  const rows = await onEachShard(side, readEpoch)
+  const truth = rows.find((row) => row?.side === first.truthSide && row?.active)
+  if (!truth) throw engineError('RESHARD_UNSETTLED', { database: side.name })
+  // The first shard first: who reads it needs no other then.
+  for (const shard of side.shards) {
+    await withShard(shard, async (client) => {
+      await adminQuery(
+        client,
+        `UPDATE pgshard.topology SET side = ${quoteLiteral(truth.side)}, epoch = ${truth.epoch}, active = true,
+           fenced = false, shared = false, truth_side = NULL, truth = NULL`,
+      )
+    })
+  }
 }
 
 async function prepareSide(
   side: ReshardSide,
-  run: string,
-  servedAs: string,
-  isActive: boolean,
+  { run, servedAs, isShared }: { run: string; servedAs: string; isShared: boolean },
+  state: string,
 ): Promise<boolean> {
   let name: string | undefined
   let isFresh = false
@@ -71,12 +95,10 @@ async function prepareSide(
       isFresh ||= before === undefined
       await adminQuery(client, makeSql(side.roles ?? []))
       name ??= (await readEpoch(client))?.side
-      // The target waits for its turn; one that was left before says so until it has taken over.
-      const state = isActive ? '' : ', active = false'
       await adminQuery(
         client,
         `UPDATE pgshard.topology SET side = ${quoteLiteral(name ?? '')}, move = ${quoteLiteral(run)},
-           served_as = ${quoteLiteral(servedAs)}${state}`,
+           served_as = ${quoteLiteral(servedAs)}, shared = ${isShared}${state}`,
       )
     })
   }
@@ -124,8 +146,18 @@ export function decideSql(
   const note = facts
     ? `UPDATE pgshard.reshard_run SET facts = facts || ${quoteLiteral(JSON.stringify(facts))}::jsonb WHERE run = ${quoteLiteral(run)};`
     : ''
-  return `SET LOCAL synchronous_commit = on; ${note} UPDATE pgshard.topology SET epoch = ${epoch}, active = true,
+  return `SET LOCAL synchronous_commit = on; ${note} UPDATE pgshard.topology SET epoch = ${epoch}, active = NOT shared,
     fenced = false, truth_side = NULL, truth = NULL, changed_at = now() WHERE epoch < ${epoch}`
+}
+
+/** Part of the transaction that deletes from a shard what has moved: it is one of the new side's. */
+export const unfenceSql = 'UPDATE pgshard.topology SET fenced = false, changed_at = now();'
+
+/** Where sides have shards in common the decided side serves only when what has moved is gone from the old shards. */
+export async function activate(target: ReshardSide): Promise<void> {
+  await onEachShard(target, async (client) => {
+    await adminQuery(client, 'UPDATE pgshard.topology SET active = true WHERE NOT active')
+  })
 }
 
 /** What follows the decision: the other shards, and the copies of the side that was left. Idempotent. */
@@ -145,6 +177,10 @@ export async function spreadEpoch(
   })
 }
 
+/** It does not serve yet, but there is no way back: see `activate`. */
+const isDecided = (from: TopologyRow, to: TopologyRow): boolean =>
+  to.isShared && to.epoch > from.epoch
+
 /** Where a cutover from one side to the other stands. */
 type CutoverStanding = 'open' | 'fenced' | 'switched'
 
@@ -154,6 +190,7 @@ export async function cutoverStanding(
 ): Promise<CutoverStanding> {
   const [from, to] = await Promise.all([readEpochOf(source), readEpochOf(target)])
   if (!from || !to) return 'open'
-  if (from.truthSide === to.side && to.active && to.epoch >= from.epoch) return 'switched'
+  const isTaken = from.truthSide === to.side && to.epoch >= from.epoch
+  if (isTaken && (to.active || isDecided(from, to))) return 'switched'
   return from.fenced || from.truthSide === to.side ? 'fenced' : 'open'
 }

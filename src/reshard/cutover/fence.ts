@@ -242,13 +242,17 @@ export async function lowerTriggers(client: HostClient): Promise<void> {
   await adminQuery(client, sql.join(' '))
 }
 
-/** Lets a shard be written again; the disabled triggers stay for the next cutover. Idempotent. */
-export async function lowerFence(client: HostClient): Promise<void> {
+/** The statements that lower what fence there is. */
+export async function loweringSql(client: HostClient): Promise<string> {
   const rows = (await adminQuery(client, raised)).filter((row) => row['state'] !== 'D')
-  const sql = rows
+  return rows
     .map((row) => `ALTER TABLE ONLY ${row['name']} DISABLE TRIGGER ${FENCE_MARK};`)
     .join(' ')
-  await adminQuery(client, `BEGIN; ${sql} ${reopenSql} COMMIT;`)
+}
+
+/** Lets a shard be written again; the disabled triggers stay for the next cutover. Idempotent. */
+export async function lowerFence(client: HostClient): Promise<void> {
+  await adminQuery(client, `BEGIN; ${await loweringSql(client)} ${reopenSql} COMMIT;`)
 }
 
 /** Takes the fence away from every table that has one. Idempotent. */

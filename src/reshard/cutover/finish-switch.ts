@@ -15,6 +15,13 @@ export interface Switched {
   readonly open?: readonly HostClient[]
   /** False: it is known to have no fence up. */
   readonly isFenced?: boolean
+  /** What must be done before anybody goes on. */
+  readonly settle?: () => Promise<void>
+}
+
+interface Failure {
+  readonly step: string
+  readonly error: unknown
 }
 
 async function openSide(side: ReshardSide, open?: readonly HostClient[]): Promise<void> {
@@ -30,7 +37,7 @@ export async function finishSwitch(
 ): Promise<{ resumedMs: number; backup: string | null }> {
   const { gate, config, clock } = options
   const { epoch, sourceSide, targetSide } = switched
-  const failures: { step: string; error: unknown }[] = []
+  const failures: Failure[] = []
   const attempt = async <T>(step: string, work: () => Promise<T>): Promise<T | undefined> => {
     try {
       return await timer.run(step, work)
@@ -40,6 +47,10 @@ export async function finishSwitch(
     }
   }
   const { name } = sourceSide
+  if (switched.settle) {
+    await attempt('deleting what has moved from the old shards', switched.settle)
+    if (failures.length > 0) throw halfSwitched(failures[0] as Failure)
+  }
   const switchFile = () => attempt('switching the configuration file', () => config.commit())
   if (switched.isFenced !== false) {
     await attempt('opening the new side', () => openSide(targetSide, switched.open))
@@ -60,6 +71,10 @@ export async function finishSwitch(
   await attempt('telling all shards the epoch', () => spreadEpoch(sourceSide, targetSide, epoch))
   const [first] = failures
   if (!first) return { resumedMs, backup: backup ?? null }
-  const reason = toEngineError(first.error).message
-  throw engineError('RESHARD_SWITCHED_HALF', { step: first.step, reason }, { cause: first.error })
+  throw halfSwitched(first)
+}
+
+function halfSwitched({ step, error }: Failure): Error {
+  const reason = toEngineError(error).message
+  return engineError('RESHARD_SWITCHED_HALF', { step, reason }, { cause: error })
 }

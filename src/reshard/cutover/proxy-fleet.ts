@@ -19,6 +19,8 @@ interface ProxyFleetOptions {
   /** The side that serves now; its name is that of the database. */
   readonly serving: ReshardSide
   readonly clock: Clock
+  /** Who has not been heard of for long counts too: it may wake, and must not read by the old map for a moment. */
+  readonly isStrict?: boolean
 }
 
 interface Registered {
@@ -28,7 +30,8 @@ interface Registered {
 }
 
 /** Proxies of a side whose heartbeat is recent, by the server's clock. */
-async function liveProxies(side: ReshardSide): Promise<Registered[]> {
+async function liveProxies(side: ReshardSide, isStrict: boolean): Promise<Registered[]> {
+  const recent = `AND heartbeat_at > now() - make_interval(secs => ${LIVE_SECONDS})`
   const rows = await withShard(side.shards[0] as (typeof side.shards)[number], async (client) => {
     const [found] = await adminQuery(
       client,
@@ -38,7 +41,7 @@ async function liveProxies(side: ReshardSide): Promise<Registered[]> {
     return adminQuery(
       client,
       `SELECT id, host, port::text AS port FROM pgshard.proxy
-        WHERE database = $1 AND heartbeat_at > now() - make_interval(secs => ${LIVE_SECONDS}) ORDER BY id`,
+        WHERE database = $1 ${isStrict ? '' : recent} ORDER BY id`,
       [side.name],
     )
   })
@@ -54,6 +57,8 @@ const anywhere = ['0.0.0.0', '*', '', '::']
 export class ProxyFleet implements TrafficGate {
   readonly #options: ProxyFleetOptions
   #gates: ConsoleGate[]
+  /** Marks of the proxies that were reached before anybody was paused. */
+  #known: ReadonlySet<string> = new Set()
 
   constructor(options: ProxyFleetOptions) {
     this.#options = options
@@ -63,7 +68,7 @@ export class ProxyFleet implements TrafficGate {
   /** @throws RESHARD_PROXY, RESHARD_PROXY_UNREACHED */
   async open(): Promise<void> {
     await Promise.all(this.#gates.map((gate) => gate.open()))
-    const { serving, login, clock } = this.#options
+    const { login, clock } = this.#options
     for (const proxy of await this.#unreached()) {
       if (!login) continue
       // One that listens everywhere is asked on this machine: another says its own address.
@@ -79,21 +84,35 @@ export class ProxyFleet implements TrafficGate {
         await gate.close()
       }
     }
-    const left = await this.#unreached()
+    this.#refuse(await this.#unreached())
+  }
+
+  /** A worker or a proxy that came since was not paused. @throws RESHARD_PROXY_SILENT */
+  async confirm(): Promise<void> {
+    const { serving, isStrict = false } = this.#options
+    if (!isStrict) return
+    const all = await liveProxies(serving, isStrict)
+    this.#refuse(all.filter(({ id }) => !this.#known.has(id)))
+  }
+
+  #refuse(left: readonly Registered[]): void {
     if (left.length === 0) return
-    throw engineError('RESHARD_PROXY_UNREACHED', {
-      count: left.length,
-      database: serving.name,
-      proxies: left.map(({ id, host, port }) => `${host}:${port} (${id.slice(0, 8)})`).join(', '),
-      seconds: LIVE_SECONDS,
-    })
+    const { serving, isStrict } = this.#options
+    const proxies = left
+      .map(({ id, host, port }) => `${host}:${port} (${isStrict ? id : id.slice(0, 8)})`)
+      .join(', ')
+    const facts = { count: left.length, database: serving.name, proxies }
+    if (isStrict) throw engineError('RESHARD_PROXY_SILENT', facts)
+    throw engineError('RESHARD_PROXY_UNREACHED', { ...facts, seconds: LIVE_SECONDS })
   }
 
   async #unreached(): Promise<Registered[]> {
-    const live = await liveProxies(this.#options.serving)
+    const { serving, isStrict = false } = this.#options
+    const live = await liveProxies(serving, isStrict)
     if (live.length === 0) return []
     const reached = new Set<string>()
     for (const gate of this.#gates) for (const id of await gate.proxyIds()) reached.add(id)
+    this.#known = reached
     return live.filter(({ id }) => !reached.has(id))
   }
 

@@ -2,6 +2,8 @@
 import type { Clock } from '../../base/clock.js'
 import type { Log } from '../../base/log.js'
 import { toEngineError } from '../../errors/engine-error.js'
+import { settle } from '../buckets/empty-shards.js'
+import type { MovePlan } from '../move-table.js'
 import type { ReshardSide } from '../side.js'
 import { readEpochOf } from './epoch-store.js'
 import { finishSwitch } from './finish-switch.js'
@@ -39,15 +41,23 @@ export async function abandonCutover(options: {
 export async function completeCutover(options: {
   readonly source: ReshardSide
   readonly target: ReshardSide
+  /** Of a move between sides that have shards in common. */
+  readonly plan?: MovePlan
   readonly gate: TrafficGate
   readonly config: ConfigSwitch
   readonly clock: Clock
   readonly log: Log
+  readonly point?: (name: string) => Promise<void>
 }): Promise<void> {
   const { source, target, gate, config, clock, log } = options
   const row = await readEpochOf(target)
   await config.prepare()
   await reach(gate, log)
-  const switched = { epoch: row?.epoch ?? 1, sourceSide: source, targetSide: target }
+  const { plan, point } = options
+  const isShared = target.whole !== undefined && plan !== undefined
+  const switched = {
+    ...{ epoch: row?.epoch ?? 1, sourceSide: source, targetSide: target },
+    ...(isShared ? { settle: () => settle({ source, target, plan, point }) } : {}),
+  }
   await finishSwitch({ gate, config, clock }, switched, new StepTimer(clock))
 }

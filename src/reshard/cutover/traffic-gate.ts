@@ -25,6 +25,8 @@ export interface TrafficGate {
   ready?(database: string, timeoutMs: number): Promise<boolean>
   /** Instead of `reload` and `resume`, for proxies that follow the epoch by themselves: goes on, on the side that serves now. */
   follow?(database: string): Promise<void>
+  /** Behind the fence: refuses when somebody has come who was not paused. Absent: nobody can come. */
+  confirm?(): Promise<void>
   close(): Promise<void>
   /** Clients that keep their servers; absent: this gate has none. */
   pinned?(database: string): Promise<readonly PinnedClient[]>

@@ -1,5 +1,6 @@
 /** What a stream back to the old side needs: asked before a move begins, and again when it is armed. */
 import { adminQuery } from '../../pg/admin-query.js'
+import { NO_WAY_BACK } from '../buckets/bucket-checks.js'
 import { planMove } from '../move-table.js'
 import { readServerFacts } from '../preflight/server-facts.js'
 import type { SourceTable } from '../preflight/source-table.js'
@@ -11,6 +12,7 @@ export async function whyNoWayBack(
   target: ReshardSide,
   tables: readonly SourceTable[],
 ): Promise<string | undefined> {
+  if (target.whole) return NO_WAY_BACK
   const plan = planMove(target, source, tables)
   const unfit = await onEachShard(target, async (client, shard) => {
     const { walLevel } = await readServerFacts(client)

@@ -123,9 +123,9 @@ export class ChangeRouter {
     const start = tuple.starts[place] as number
     const end = tuple.ends[place] as number
     try {
-      if (kind === COLUMN_NULL) return [to.placer.ofNull()]
-      if (kind === COLUMN_TEXT) return [to.placer.ofText(tuple.bytes, start, end)]
-      if (kind === COLUMN_BINARY) return [to.placer.ofBinary(tuple.bytes, start, end)]
+      if (kind === COLUMN_NULL) return this.#moved(to.placer.ofNull())
+      if (kind === COLUMN_TEXT) return this.#moved(to.placer.ofText(tuple.bytes, start, end))
+      if (kind === COLUMN_BINARY) return this.#moved(to.placer.ofBinary(tuple.bytes, start, end))
     } catch (error) {
       if (!(error instanceof EngineError)) throw error
       throw engineError(
@@ -135,6 +135,11 @@ export class ChangeRouter {
       )
     }
     throw engineError('RESHARD_KEY_MISSING', { table: tableLabel(table), column: to.keyColumn })
+  }
+
+  /** A key that stays where it is has no shard among the targets. */
+  #moved(shard: number): readonly number[] {
+    return shard < this.#plan.targetCount ? [shard] : []
   }
 
   #bind(relation: Relation): Bound {

@@ -4,6 +4,7 @@ import { engineError, toEngineError } from '../../errors/engine-error.js'
 import { adminQuery } from '../../pg/admin-query.js'
 import type { HostClient } from '../../pg/host-client.js'
 import { qualifiedName } from '../../pg/sql-names.js'
+import { checkBuckets, checkEarlier, checkSharedSides } from '../buckets/bucket-checks.js'
 import { whyNoWayBack } from '../cutover/way-back-checks.js'
 import { type MovePlan, planMove, tableLabel } from '../move-table.js'
 import { placeOf, type ReshardSide, withShard } from '../side.js'
@@ -103,12 +104,15 @@ export async function preflight(
   const plan = planMove(source, target, first?.tables ?? [])
   if (!first) return summary({ plan, problems, sources: [], targets: [], hasTargetTables: false })
   problems.push(...looked.tables(plan, first), ...looked.others(sources, first))
+  const users = sources.flatMap((one) => one?.facts ?? [])
+  problems.push(...checkBuckets(source, target, first, users))
   const standing = targetTables(targets, first.tables, target)
   problems.push(...standing.problems, ...looked.replicaRole(targets, standing.complete))
   const hasError = problems.some((problem) => problem.severity === 'error')
   if (!hasError) {
     problems.push(...(await checkReferenceTables(plan, source, options.clock ?? systemClock)))
     problems.push(...(await looked.wayBack(first.tables)))
+    problems.push(...(await checkEarlier(source, target)))
   }
   const known = {
     sources: sources.flatMap((one) => one ?? []),
@@ -288,6 +292,8 @@ export function refuseProblems(found: Preflight, from: string, to: string): void
 }
 
 function checkSides(source: ReshardSide, target: ReshardSide): Problem[] {
+  const shared = checkSharedSides(source, target)
+  if (shared.length > 0) return shared
   const here = new Set(source.shards.map(placeOf))
   const problems = target.shards
     .map(placeOf)
@@ -295,8 +301,8 @@ function checkSides(source: ReshardSide, target: ReshardSide): Problem[] {
     .map((place) =>
       error(
         place,
-        'is a shard of both databases',
-        'give the target servers or databases of its own',
+        'is a shard of both databases, of which neither has all shards of the other and more',
+        'give the target servers or databases of its own, or let it have all shards of the source and others behind them',
       ),
     )
   const seen = new Set<string>()

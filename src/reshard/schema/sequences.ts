@@ -70,7 +70,8 @@ export function sequenceSql(
   const drawn = states.flatMap(({ last }) => (last === undefined ? [] : [last]))
   const sources = BigInt(states.length)
   const count = BigInt(target.count)
-  const isPlain = states.every((state) => state.increment === 1n || state.increment === sources)
+  const plain = [1n, sources, count]
+  const isPlain = states.every((state) => plain.includes(state.increment))
   if (target.isSharded && target.count > 1 && isPlain) {
     let highest = 0n
     for (const value of drawn) if (value > highest) highest = value

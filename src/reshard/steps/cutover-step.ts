@@ -1,5 +1,6 @@
 /** The switch, and what is cleared up after it. */
-import { toEngineError } from '../../errors/engine-error.js'
+import { engineError, toEngineError } from '../../errors/engine-error.js'
+import { NO_WAY_BACK } from '../buckets/bucket-checks.js'
 import { cutover } from '../cutover/cutover.js'
 import { cutoverStanding } from '../cutover/epoch-store.js'
 import { abandonCutover, completeCutover } from '../cutover/resume-cutover.js'
@@ -18,6 +19,13 @@ export async function cutoverStep(context: RunContext): Promise<void> {
   const standing = await cutoverStanding(source, target)
   if (standing === 'switched') return goForward(context)
   if (standing === 'fenced') await abandonCutover({ source, gate, log })
+  if (target.whole && options.wayBack !== false) {
+    const names = { from: source.name, to: target.name }
+    throw engineError('RESHARD_NO_WAY_BACK', {
+      ...names,
+      reason: `${NO_WAY_BACK}; say --no-reverse`,
+    })
+  }
   await config.prepare()
   await context.checkTables()
   await startFollowers(context)
@@ -50,7 +58,11 @@ export async function cutoverStep(context: RunContext): Promise<void> {
 async function goForward(context: RunContext): Promise<void> {
   const { options } = context
   context.say('the new side has taken over: doing what is left')
-  await completeCutover(options)
+  await completeCutover({
+    ...options,
+    plan: context.found.plan,
+    point: (name) => context.point(`cutover:${name}`),
+  })
 }
 
 /** The move is done: what fails here is told and left to cleanup. */
@@ -75,5 +87,5 @@ export async function finishStep(context: RunContext): Promise<void> {
     if (dump) context.brokenForeignKeys = await validateForeignKeys(target, dump)
   })
   await attempt('writing the journal', () => journal.markGone(targetSchema))
-  context.say(`"${source.name}" is served by ${target.shards.length} shards`)
+  context.say(`"${source.name}" is served by ${(target.whole ?? target).shards.length} shards`)
 }

@@ -3,6 +3,7 @@
  * a run at. Each step may be entered again after a death at any of its points.
  */
 
+import { settlingPoints } from '../buckets/empty-shards.js'
 import { cutoverPoints } from '../cutover/cutover.js'
 import type { RunState } from '../journal/journal.js'
 import { copyStep } from './copy-step.js'
@@ -39,6 +40,9 @@ export const steps: readonly Step[] = [
   { name: 'cutover', state: 'ready', points: cutoverPoints, run: cutoverStep },
   { name: 'finish', state: 'cut_over', points: [], run: finishStep },
 ]
+
+/** Places that only a move between sides with shards in common comes to. */
+export const bucketPoints: readonly string[] = settlingPoints.map((point) => `cutover:${point}`)
 
 /** Every place where a run can be ended by a test: `step:before`, `step:point`, `step:after`. */
 export const faultPoints: readonly string[] = steps.flatMap(({ name, points }) =>

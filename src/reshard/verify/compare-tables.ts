@@ -164,7 +164,7 @@ async function countMisplaced(
       const router = makeRowRouter({
         options: makeCopyOptions(),
         layout: { table: tableLabel(table), columns: [to.keyColumn], keyIndex: 0 },
-        shardCount: plan.targetCount,
+        shardCount: plan.placeCount,
         placer: to.placer,
         onBatch: () => undefined,
       })

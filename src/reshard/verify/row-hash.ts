@@ -77,9 +77,14 @@ function bucketSql(table: MoveTable, of: number): string {
 }
 
 function rangeSql(table: MoveTable, { from, to, of }: BucketRange): string {
-  if (from === 0 && to === of) return ''
-  return ` WHERE ${bucketSql(table, of)} BETWEEN ${from} AND ${to - 1}`
+  const isAll = from === 0 && to === of
+  const range = isAll ? [] : [`${bucketSql(table, of)} BETWEEN ${from} AND ${to - 1}`]
+  const wanted = [...range, ...movingSql(table)]
+  return wanted.length === 0 ? '' : ` WHERE ${wanted.join(' AND ')}`
 }
+
+/** Rows that stay where they are have nothing to be compared with. */
+const movingSql = ({ moving }: MoveTable): string[] => (moving === undefined ? [] : [`(${moving})`])
 
 const hash = (text: string, seed: number): string => `pg_catalog.hashtextextended(${text}, ${seed})`
 
@@ -146,7 +151,8 @@ export async function readBucketRows(
     `SELECT key, ${hash('row', 1)} || ' ' || ${hash('row', 2)} AS hash
        FROM (SELECT ${rowText(keyColumns(table))} AS key, ${rowText(table.columns)} COLLATE "C" AS row
                FROM ${table.sqlName}
-              WHERE ${bucketSql(table, of)} IN (${buckets.join(', ')}) OFFSET 0) AS hashed`,
+              WHERE ${[`${bucketSql(table, of)} IN (${buckets.join(', ')})`, ...movingSql(table)].join(' AND ')}
+             OFFSET 0) AS hashed`,
   )
   return rows.map((row) => [row['key'] ?? '', row['hash'] ?? ''])
 }

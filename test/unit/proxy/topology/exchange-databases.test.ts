@@ -19,7 +19,7 @@ const config = {
 } as unknown as LoadedConfig
 
 const row = (more: Partial<TopologyRow>): TopologyRow => ({
-  ...{ side: 'old', epoch: 0, active: true, fenced: false, isPreparing: false },
+  ...{ side: 'old', epoch: 0, active: true, fenced: false, isPreparing: false, isShared: false },
   ...{ truthSide: undefined, truth: undefined, move: 'r', servedAs: 'shop' },
   ...more,
 })

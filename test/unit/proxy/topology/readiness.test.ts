@@ -15,7 +15,7 @@ const named = (...names: string[]) =>
 const config = named('shop', 'shop_new')
 
 const row = (more: Partial<TopologyRow> = {}): TopologyRow => ({
-  ...{ side: 'old', epoch: 0, active: true, fenced: false, isPreparing: false },
+  ...{ side: 'old', epoch: 0, active: true, fenced: false, isPreparing: false, isShared: false },
   ...{ truthSide: undefined, truth: undefined, move: 'r', servedAs: 'shop' },
   ...more,
 })

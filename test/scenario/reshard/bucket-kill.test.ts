@@ -1,0 +1,49 @@
+/** kill −9 of a run that adds a shard, at the places that only it comes to, while clients write and read: then resume. */
+import { expect, test } from 'vitest'
+import { bucketPoints, faultPoints } from '../../../src/reshard/steps/steps.js'
+import { connectThrough, startWriters } from '../../support/live-shop.js'
+import { bySize } from '../../support/test-size.js'
+import { usePostgres } from '../../support/use-postgres.js'
+import { waitFor } from '../../support/wait-for.js'
+import { makeBucketShop, startCounting } from './bucket-rig.js'
+import { expectLedger, outputOf, reshard, settings, slotsLeft, startServe } from './cutover-rig.js'
+
+const postgres = usePostgres({ version: 15, settings })
+
+const ofCutover = faultPoints.filter((point) => point.startsWith('cutover:'))
+
+test.each(bySize(['cutover:half-settled'], [...bucketPoints, ...ofCutover]))(
+  'O1: kill −9 at %s while a shard is added: nobody reads a row twice or misses one',
+  async (point) => {
+    const shop = await makeBucketShop(postgres(), 2)
+    const { program, port } = await startServe(shop)
+    const writers = startWriters(postgres(), port, 4)
+    const counting = await startCounting(postgres(), port)
+    await waitFor(() => writers.model.size > 50)
+    const fault = { PGSHARD_FAULT: point }
+    const killed = await reshard(shop, 'run', port, ['--no-reverse'], fault)
+    expect(killed.signal, outputOf(killed)).toBe('SIGKILL')
+    // One that starts in between must not serve by the map of its file either.
+    const second = await startServe(shop)
+    const late = connectThrough(postgres(), second.port)
+    const counted = late.then((client) =>
+      client.query('SELECT count(*)::int AS n FROM acct WHERE tenant > 1000000'),
+    )
+    counted.catch(() => undefined)
+    const resumed = await reshard(shop, 'resume', port, ['--no-reverse'])
+    expect(resumed.code, outputOf(resumed)).toBe(0)
+    expect((await counted).rows).toEqual([{ n: 400 }])
+    await (await late).end()
+    const atSwitch = writers.model.size
+    await waitFor(() => writers.model.size > atSwitch + 50 || writers.errors.length > 0)
+    await writers.stop()
+    expect(writers.errors).toEqual([])
+    expect((await counting.stop()).wrong).toEqual([])
+    const still = new Map(Array.from({ length: 400 }, (_, i) => [`${1_000_001 + i}/${i + 1}`, 7]))
+    await expectLedger(postgres(), shop.to, writers.model, still)
+    expect(await slotsLeft(postgres())).toEqual([])
+    await second.program.stop()
+    await program.stop()
+  },
+  240_000,
+)
