@@ -101,6 +101,8 @@ function checks(calls, functions, seen = new Set()) {
 }
 
 const isSkipped = (marks) => marks.includes('skip') || marks.includes('todo')
+/** Run only where a program, a version or a size of tests is there. */
+const isConditional = (marks) => marks.includes('skipIf') || marks.includes('runIf')
 
 /** Tests of one file, each with its rows (its suites' included). */
 function testsOf(source, file, functions) {
@@ -112,7 +114,11 @@ function testsOf(source, file, functions) {
     const title = textOf(node.arguments[0])
     const isCase = /^(test|it|describe)$/.test(name) && title !== undefined
     if (!isCase) return ts.forEachChild(node, visit)
-    const here = { rows: rowsOfTitle(title), skipped: isSkipped(marks) }
+    const here = {
+      rows: rowsOfTitle(title),
+      skipped: isSkipped(marks),
+      conditional: isConditional(marks),
+    }
     if (name === 'describe') {
       suites.push(here)
       ts.forEachChild(node, visit)
@@ -123,12 +129,13 @@ function testsOf(source, file, functions) {
       (one) => ts.isArrowFunction(one) || ts.isFunctionExpression(one) || ts.isIdentifier(one),
     )
     const calls =
-      body === undefined ? [] : ts.isIdentifier(body) ? new Set([body.text]) : callsIn(body)
+      body === undefined ? new Set() : ts.isIdentifier(body) ? new Set([body.text]) : callsIn(body)
     found.push({
       file,
       title,
       rows: [...new Set([...suites, here].flatMap(({ rows }) => rows))],
       skipped: [...suites, here].some(({ skipped }) => skipped),
+      conditional: [...suites, here].some(({ conditional }) => conditional) || calls.has('skip'),
       checks: checks(calls, functions),
     })
   }
@@ -136,7 +143,7 @@ function testsOf(source, file, functions) {
   return found
 }
 
-/** Every test under a folder: `{ file, title, rows, skipped, checks }`. */
+/** Every test under a folder: `{ file, title, rows, skipped, conditional, checks }`. */
 export function readTests(root, folder = 'test') {
   const files = readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /\.ts$/.test(entry.name))

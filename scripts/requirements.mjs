@@ -73,6 +73,7 @@ function judge() {
       ...row,
       state,
       tests: proofs.map(name),
+      conditional: proofs.length > 0 && proofs.every(({ conditional }) => conditional),
       idle: naming.filter((test) => !proofs.includes(test)).map(name),
       limits: lines,
     }
@@ -110,6 +111,9 @@ function print({ rows, unknown }) {
   }
   for (const { id, where } of unknown) lines.push(`no such row: ${id} in ${where}`)
   lines.push('', `${'all'.padEnd(44)}${figures(rows)}`)
+  const conditional = rows.filter((row) => row.conditional).map(({ id }) => id)
+  if (conditional.length > 0)
+    lines.push(`covered only where a program or a version is there: ${conditional.join(', ')}`)
   process.stdout.write(`${lines.join('\n').trimStart()}\n`)
 }
 

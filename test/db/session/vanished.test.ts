@@ -43,6 +43,25 @@ describe('a client that vanishes in mid-statement', () => {
     expect(row).toEqual({ timeout: '0', channels: '0', locks: '0', leaked: null })
   })
 
+  it.each(['commit', 'begin'])(
+    'D55: in the middle of rows, behind a %s: the next client hears its own',
+    async (before) => {
+      const { port, database } = served
+      const target = { host: '127.0.0.1', port, user: 'postgres', database }
+      const client = await openServer(target, { timeoutMs: 10_000 })
+      await client.query(before)
+      client.socket.pause()
+      client.write(queryFrame("select n, repeat('x', 1000) from generate_series(1, 200000) n"), 1)
+      const busy = `select count(*)::int as n from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()
+        and (query like '%generate_series(1, 200000)%' and state = 'active' or state like 'idle in%')`
+      await waitFor(async () => (await postgres().query(busy))[0]?.['n'] === 1)
+      client.destroy()
+      for (let n = 0; n < 5; n++) expect(await served.query(`select ${n} as n`)).toEqual([{ n }])
+      expect(await postgres().query(busy)).toEqual([{ n: 0 }])
+    },
+  )
+
   it('hands no notification to a client that does not listen', async () => {
     const heard: unknown[] = []
     const other = await served.connect()
