@@ -81,7 +81,7 @@ const serveWith = (otel: readonly string[], args: readonly string[] = []): Promi
 }
 
 /** Every 64-bit integer of OTLP is a string in JSON, and its name in lowerCamelCase. */
-const INTEGER = /^\d+$/
+const isInteger = (one: unknown): boolean => typeof one === 'string' && /^\d+$/.test(one)
 
 /** What is against opentelemetry/proto/metrics/v1, in words. */
 function faultsOf(metric: Metric): string[] {
@@ -97,9 +97,9 @@ function faultsOf(metric: Metric): string[] {
   say(kind !== 'gauge' && data.aggregationTemporality !== 2, 'not cumulative')
   say(kind === 'sum' && data.isMonotonic !== true, 'not monotonic')
   for (const point of data.dataPoints) {
-    say(!INTEGER.test(point.timeUnixNano), 'no time')
+    say(!isInteger(point.timeUnixNano), 'no time')
     if (kind !== 'gauge') {
-      say(!INTEGER.test(point.startTimeUnixNano ?? ''), 'no start')
+      say(!isInteger(point.startTimeUnixNano), 'no start')
       say(BigInt(point.startTimeUnixNano ?? 0) > BigInt(point.timeUnixNano), 'starts in the future')
     }
     const keys = point.attributes.map(({ key }) => key)
@@ -123,7 +123,7 @@ function histogramFaults(
   const wrong: [boolean, string][] = [
     [bucketCounts.length !== explicitBounds.length + 1, 'buckets and bounds do not fit'],
     [!isRising, 'bounds do not rise'],
-    [![count, ...bucketCounts].every((one) => INTEGER.test(one)), 'counts are no integers'],
+    [![count, ...bucketCounts].every(isInteger), 'counts are no integers'],
     [Number(count) !== inBuckets, 'the count is not that of its buckets'],
     [typeof sum !== 'number' || sum < 0, 'no sum'],
   ]
