@@ -2,7 +2,7 @@
 import type { Clock } from '../base/clock.js'
 import type { Log } from '../base/log.js'
 import { engineError, toEngineError } from '../errors/engine-error.js'
-import { sidesOf } from './buckets/bucket-sides.js'
+import { movableSidesOf, sidesOf } from './buckets/bucket-sides.js'
 import { gateOf } from './configured-gate.js'
 import type { MoveConfig } from './configured-side.js'
 import { Pace } from './copy/pace.js'
@@ -87,7 +87,7 @@ async function walkConfigured(
 ): Promise<RunReport> {
   const { from, to, configPath, mode } = request
   const { clock, log, listener, signal, env } = around
-  const sides = sidesOf(config, from, to)
+  const sides = movableSidesOf(config, from, to)
   const isStrict = sides.to.whole !== undefined || sides.from.whole !== undefined
   const gate = gateOf(config, { ...request, isStrict }, clock)
   const atPoint = faultOf(env, () => void process.kill(process.pid, 'SIGKILL'))

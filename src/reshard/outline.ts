@@ -1,6 +1,6 @@
 /** What a move would do, for `reshard plan`. Reads only. */
 import { bucketMoves } from './buckets/bucket-moves.js'
-import { sidesOf } from './buckets/bucket-sides.js'
+import { movableSidesOf } from './buckets/bucket-sides.js'
 import type { MoveConfig } from './configured-side.js'
 import { type Standing, tableLabel } from './move-table.js'
 import { type Problem, preflight } from './preflight/preflight.js'
@@ -52,7 +52,7 @@ export async function outlineMove(
   to: string,
   jobs = 2,
 ): Promise<MoveOutline> {
-  const sides = sidesOf(config, from, to)
+  const sides = movableSidesOf(config, from, to)
   const found = await preflight(sides.from, sides.to, { jobs })
   const { estimate } = found
   const shards = (place: Standing): number =>

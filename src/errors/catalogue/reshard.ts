@@ -162,6 +162,13 @@ export const reshardErrors = {
     hint: 'name the console of each with --proxy postgres://admin@HOST:PORT/admin; of one that has ended for certain: DELETE FROM pgshard.proxy WHERE id = … on the first shard',
     exit: 4,
   },
+  RESHARD_BUCKET_REPLICAS: {
+    sqlstate: '55000',
+    message:
+      'shards of "{name}" have several hosts: on a standby rows that have moved would still be seen for a moment',
+    hint: 'take the standbys out of the configuration until the move is done',
+    exit: 5,
+  },
   RESHARD_SHARED_BY: {
     sqlstate: '55000',
     message:

@@ -28,6 +28,18 @@ export function sidesOf(config: MoveConfig, from: string, to: string): MoveSides
   return sides
 }
 
+/** As `sidesOf`, for a move that begins or goes on. @throws RESHARD_BUCKET_REPLICAS */
+export function movableSidesOf(config: MoveConfig, from: string, to: string): MoveSides {
+  const sides = sidesOf(config, from, to)
+  if (!sides.to.whole && !sides.from.whole) return sides
+  // What is deleted on a primary stands on its standby for as long as that one lags.
+  const many = config.databases.find(({ name, shards }) => {
+    return (name === from || name === to) && shards.some(({ hosts }) => hosts.length > 1)
+  })
+  if (many) throw engineError('RESHARD_BUCKET_REPLICAS', { name: many.name })
+  return sides
+}
+
 /** One side has all shards of the other and some more: those stand for it. Else both stay as they are. */
 export function narrowed({ from, to }: MoveSides): MoveSides {
   const isShared = from.shards.some((shard) => has(to, placeOf(shard)))

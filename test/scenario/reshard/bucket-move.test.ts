@@ -5,10 +5,26 @@ import { runCli } from '../../support/run-cli.js'
 import { bySize } from '../../support/test-size.js'
 import { usePostgres } from '../../support/use-postgres.js'
 import { waitFor } from '../../support/wait-for.js'
-import { makeBucketShop, startCounting, tuplesOf } from './bucket-rig.js'
+import { makeBucketShop, startCounting, tenantsOfFirst, tuplesOf } from './bucket-rig.js'
 import { expectLedger, outputOf, reshard, settings, slotsLeft, startServe } from './cutover-rig.js'
 
 const postgres = usePostgres({ version: 15, settings })
+
+/** Rows of shard 0 with a large value that change their keys: from buckets that stay to such that move, and the other way. */
+async function moveKeys(database: string, first: number): Promise<Map<string, number>> {
+  const client = await postgres().connect(0, database)
+  const told = new Map<string, number>()
+  const { stay, go } = tenantsOfFirst(3, first, 20)
+  const big = 'é\u{1F40C}'.repeat(4000)
+  for (const [i, one] of stay.entries()) {
+    const [from, to] = i % 2 === 0 ? [one, go[i]] : [go[i], one]
+    await client.query('INSERT INTO acct VALUES ($1, $2, $3, 3)', [from, i, big])
+    await client.query('UPDATE acct SET tenant = $1 WHERE tenant = $2 AND id = $3', [to, from, i])
+    told.set(`${to}/${i}`, 3)
+  }
+  await client.end()
+  return told
+}
 
 test('O1: a shard is added under writers: what moves is there once, nothing else is touched', async () => {
   const shop = await makeBucketShop(postgres(), 3)
@@ -27,7 +43,11 @@ test('O1: a shard is added under writers: what moves is there once, nothing else
   const refused = await reshard(shop, 'run', port)
   expect(refused.code, outputOf(refused)).toBe(5)
   expect(outputOf(refused)).toContain('--no-reverse')
-  const run = await reshard(shop, 'run', port, ['--no-reverse'])
+  const movers = await moveKeys(shop.from[0] as string, 500_000)
+  const ready = await reshard(shop, 'run', port, ['--no-reverse', '--stop-after', 'verify'])
+  expect(ready.code, outputOf(ready)).toBe(0)
+  for (const [key, n] of await moveKeys(shop.from[0] as string, 600_000)) movers.set(key, n)
+  const run = await reshard(shop, 'cutover', port, ['--no-reverse'])
   expect(run.code, outputOf(run)).toBe(0)
   expect(JSON.parse(run.stdout)).toMatchObject({ cutover: { epoch: 1, wayBack: false } })
   const atSwitch = writers.model.size
@@ -38,7 +58,7 @@ test('O1: a shard is added under writers: what moves is there once, nothing else
   expect(counted.wrong).toEqual([])
   expect(counted.reads).toBeGreaterThan(20)
   const still = new Map(Array.from({ length: 400 }, (_, i) => [`${1_000_001 + i}/${i + 1}`, 7]))
-  await expectLedger(postgres(), shop.to, writers.model, still)
+  await expectLedger(postgres(), shop.to, writers.model, still, movers)
   const added = await rowsOf(postgres(), [shop.to[3] as string])
   expect([...added.keys()].filter((key) => still.has(key)).length).toBeGreaterThan(50)
   // Rows of buckets that stay are the tuples that they were.

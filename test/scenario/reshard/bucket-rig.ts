@@ -1,5 +1,6 @@
 /** A shop whose table stands in buckets, a second database with the same shards and one more, and a reader of all of them. */
 import { readFile, writeFile } from 'node:fs/promises'
+import { makeKeyPlacer } from '../../../src/sharding/key-placer.js'
 import { connectThrough, makeShop, type Shop, shardEntries } from '../../support/live-shop.js'
 import type { TestPostgres } from '../../support/postgres.js'
 
@@ -18,13 +19,38 @@ function maps(count: number): { before: readonly number[]; after: readonly numbe
   return { before, after }
 }
 
+/** Tenants of shard 0 from `first` on, so many that stay there when a shard is added to `shards`, and so many that go. */
+export function tenantsOfFirst(
+  shards: number,
+  first: number,
+  count: number,
+): { stay: number[]; go: number[] } {
+  const { before, after } = maps(shards)
+  const placer = (bucketMap: readonly number[]) =>
+    makeKeyPlacer({
+      ...{ column: 'tenant', keyType: 'bigint' },
+      placement: { kind: 'hash', hasher: 'postgres', buckets: BUCKETS, bucketMap },
+    })
+  const [old, next] = [placer(before), placer(after)]
+  const found = { stay: [] as number[], go: [] as number[] }
+  for (let tenant = first; found.stay.length < count || found.go.length < count; tenant++) {
+    if (old.ofString(String(tenant)) !== 0) continue
+    const list = next.ofString(String(tenant)) === 0 ? found.stay : found.go
+    if (list.length < count) list.push(tenant)
+  }
+  return found
+}
+
 /** `shop` on `count` shards, `shop_new` on the same ones and one more. */
 export async function makeBucketShop(postgres: TestPostgres, count: number): Promise<Shop> {
   const shop = await makeShop(postgres, count, 1)
   const to = [...shop.from, ...shop.to]
   const { before, after } = maps(count)
   const text = await readFile(shop.config, 'utf8')
-  const [head] = text.split('[[databases]]')
+  // Clients wait while a killed run is taken up again, however long that takes here.
+  const [head] = text
+    .replace('checkout_timeout = 20000', 'checkout_timeout = 120000')
+    .split('[[databases]]')
   const [server] = postgres.servers
   const entry = (name: string, databases: readonly string[], map: readonly number[]): string =>
     shardEntries(name, databases, server!.port) +

@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest'
 import { checkSharedSides } from '../../../../src/reshard/buckets/bucket-checks.js'
 import { bucketMoves } from '../../../../src/reshard/buckets/bucket-moves.js'
-import { narrowed } from '../../../../src/reshard/buckets/bucket-sides.js'
+import { movableSidesOf, narrowed } from '../../../../src/reshard/buckets/bucket-sides.js'
+import type { MoveConfig } from '../../../../src/reshard/configured-side.js'
 import { planMove } from '../../../../src/reshard/move-table.js'
 import type { SourceTable } from '../../../../src/reshard/preflight/source-table.js'
 import type { ReshardSide } from '../../../../src/reshard/side.js'
@@ -72,4 +73,31 @@ test('O1: the buckets that move are named with both shards and their share of th
     { table: 'public.acct', from: 0, to: 2, buckets: [4], of: 6, estimatedRows: 100 },
     { table: 'public.acct', from: 1, to: 2, buckets: [5], of: 6, estimatedRows: 100 },
   ])
+})
+
+test('O1: shards with standbys, and a third database with the same shards, are refused', () => {
+  const database = (name: string, places: readonly string[][]) => ({
+    name,
+    shards: places.map((hosts) => ({
+      hosts: hosts.map((one) => ({ host: 'h', port: 1, database: one, role: 'primary' })),
+    })),
+  })
+  const config = (databases: readonly unknown[]): MoveConfig =>
+    ({
+      databases,
+      sharding: new Map(['shop', 'more', 'old'].map((name) => [name, two.sharding])),
+      users: [{ name: 'u', databases: ['shop', 'more', 'old'], passwords: [], schemaAdmin: false }],
+    }) as unknown as MoveConfig
+  const more = database('more', [['a'], ['b']])
+  const code = (databases: readonly unknown[]): unknown => {
+    try {
+      return movableSidesOf(config(databases), 'shop', 'more').to.shards.length
+    } catch (error) {
+      return (error as { code: string }).code
+    }
+  }
+  expect(code([database('shop', [['a']]), more])).toBe(1)
+  expect(code([database('shop', [['a', 'a2']]), more])).toBe('RESHARD_BUCKET_REPLICAS')
+  const old = database('old', [['a']])
+  expect(code([database('shop', [['a']]), more, old])).toBe('RESHARD_SHARED_BY')
 })
