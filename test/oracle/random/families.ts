@@ -39,7 +39,8 @@ export function judge(direct: Answer, over: Answer, isSame: boolean): Verdict {
 }
 
 export class FamilyTally {
-  readonly #seen = new Map<string, Set<string>>()
+  /** Templates by family, and whether one of their statements was refused. */
+  readonly #seen = new Map<string, Map<string, boolean>>()
   readonly #rows = new Map<string, Row>()
   readonly #reasons = new Map<string, Set<string>>()
 
@@ -51,12 +52,12 @@ export class FamilyTally {
       this.#rows.set(name, row)
       row.statements++
       if (verdict === 'failed') row.failed++
-      const seen = this.#seen.get(name) ?? new Set()
+      const seen = this.#seen.get(name) ?? new Map<string, boolean>()
       this.#seen.set(name, seen)
-      if (seen.has(template)) continue
-      seen.add(template)
-      row.templates++
-      if (verdict === 'refused') row.refused++
+      const wasRefused = seen.get(template)
+      if (wasRefused === undefined) row.templates++
+      if (verdict === 'refused' && !wasRefused) row.refused++
+      seen.set(template, wasRefused === true || verdict === 'refused')
     }
     if (verdict !== 'refused') return
     const why = reason ?? 'no reason'
