@@ -126,6 +126,20 @@ export const routingErrors = {
     hint: 'when it was just created past the proxy, send RELOAD to the admin database',
     exit: 5,
   },
+  ROUTE_RELATION_UNCOMMITTED: {
+    sqlstate: '0A000',
+    message:
+      '{reason}, or it was made in this transaction, which is not supported over several shards',
+    hint: 'COMMIT what changes the schema first; statements of one string are one transaction',
+    exit: 5,
+  },
+  ROUTE_SCHEMA_UNCOMMITTED: {
+    sqlstate: '0A000',
+    message:
+      'a read over several shards behind ALTER, DROP or CREATE in the same transaction is not supported',
+    hint: 'COMMIT what changes the schema first; statements of one string are one transaction',
+    exit: 5,
+  },
   ROUTE_HINT_INVALID: {
     sqlstate: '22023',
     message: 'routing hint {hint} is not valid: {reason}',

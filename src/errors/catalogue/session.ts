@@ -107,6 +107,10 @@ export const sessionErrors = {
     message: 'PREPARE TRANSACTION and its kin are not available on several shards',
     hint: 'COMMIT is made atomic over shards by pgshard itself',
   },
+  SESSION_SEVERAL_COMMANDS: {
+    sqlstate: '42601',
+    message: 'cannot insert multiple commands into a prepared statement',
+  },
   SESSION_PORTAL_SHARDS: {
     sqlstate: '0A000',
     message: 'a portal over several shards cannot be read in portions',

@@ -40,6 +40,7 @@ const isFloat = (type: number): boolean => type === 700 || type === 701
 function checkOwn(by: Combine['by'], typed: Typed | undefined): void {
   if (!typed) return
   if (by === 'sum' && !isNumber(typed.type)) throw new NotMergeable('sum() of this type')
+  if (by.startsWith('bit_') && !isNumber(typed.type)) throw new NotMergeable(`${by}() of this type`)
   if ((by === 'min' || by === 'max') && !isOrdered(typed)) {
     const what = isText(typed.type) ? 'text that is not in the order of its bytes' : 'this type'
     throw new NotMergeable(`${by}() of ${what}`)

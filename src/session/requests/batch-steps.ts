@@ -123,6 +123,10 @@ function resolveParse(core: SessionCore, item: ParseItem): Step {
   const present = item.name === '' ? undefined : core.statements.get(item.name)
   if (present) return { kind: 'duplicate', item, statement: present }
   const planned = core.access.planner.plan(item.text)
+  // PostgreSQL's own words: the first alone would run where the statement is not sent as it stands
+  if (planned.statements.length > 1) {
+    return { kind: 'error', error: engineError('SESSION_SEVERAL_COMMANDS') }
+  }
   if (core.access.listen && channelsOf(planned.statements).length > 0) {
     return resolveListen(core, item, silenceListen(planned))
   }

@@ -244,7 +244,7 @@ export class ExtendedQuery {
     checkEncoding(this.#core, textParameters(parameters))
     const context = this.#core.routeContext(client.shared.parameterTypes)
     const plan = statement.route(parameters, context)
-    if (plan.how === 'refuse') throw refusal(plan)
+    if (plan.how === 'refuse') throw refusal(plan, this.#core)
     return plan
   }
 

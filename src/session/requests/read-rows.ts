@@ -70,7 +70,7 @@ export async function readRows(
     case 'gather':
       return captured(core, SeveralRequest.ofQuestion(request, question), plan)
     case 'refuse':
-      throw refusal(plan)
+      throw refusal(plan, core)
     default:
       throw engineError('INTERNAL', { message: `rows of a plan of kind ${plan.how}` })
   }

@@ -7,9 +7,13 @@ import type { SessionCore } from '../session-core.js'
 import { staysOnOneShard } from '../state/one-snapshot.js'
 
 /** A plan that refuses, as the error for the client. */
-export function refusal(plan: Plan): EngineError {
+export function refusal(plan: Plan, core: SessionCore): EngineError {
   const error = plan.error
   if (!error) return engineError('INTERNAL', { message: 'a plan refuses without a reason' })
+  // what the open transaction has made stands in no catalog that others read, too
+  if (error.code === 'ROUTE_RELATION_UNKNOWN' && core.transaction.changedSchema) {
+    return engineError('ROUTE_RELATION_UNCOMMITTED', { reason: error.message })
+  }
   return new EngineError(
     error.code as ErrorCode,
     error.message,
@@ -143,6 +147,8 @@ export function shardOf(core: SessionCore, plans: readonly Plan[]): number {
 
 /** What a statement for several shards at once may do. @throws as `checkTransaction` */
 export function checkShards(core: SessionCore, shards: readonly number[], writes: boolean): void {
+  // reads are planned by a catalog that knows nothing of the open transaction
+  if (!writes && core.transaction.changedMeanings) throw engineError('ROUTE_SCHEMA_UNCOMMITTED')
   for (const shard of shards) checkTransaction(core, shard, writes)
   const [first, second] = shards
   if (second !== undefined && core.transaction.isExplicit && staysOnOneShard(core)) {

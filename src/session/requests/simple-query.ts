@@ -168,7 +168,7 @@ function runByPlan(
     case 'explain':
       return runExplain(core, SeveralRequest.ofQuery(only, query.text), plan)
     case 'refuse':
-      throw refusal(plan)
+      throw refusal(plan, core)
   }
 }
 

@@ -105,11 +105,18 @@ export function applyCompleted(
   }
   applyBindings(target, held, effects === statement.effects ? statement : { ...statement, effects })
   if (effects.taints) held.server.tainted = true
-  if (effects.changesSchema) {
-    target.transaction.changedSchema = target.transaction.isExplicit
-    void target.access.schemaChanged()
-  }
+  if (effects.changesSchema) noteSchema(target, tag)
   return statement.tagInstead === undefined ? undefined : completeFrame(statement.tagInstead)
+}
+
+/** Tags of what may change how a statement that was understood before is to be read. */
+const changesMeanings =
+  /^(?:ALTER|DROP (?!INDEX)|CREATE (?!INDEX|TABLE|SEQUENCE|SCHEMA|TYPE|DOMAIN|STATISTICS|ROLE))/
+
+function noteSchema({ transaction, access }: EffectTarget, tag: string): void {
+  transaction.changedSchema = transaction.isExplicit
+  if (transaction.isExplicit && changesMeanings.test(tag)) transaction.changedMeanings = true
+  void access.schemaChanged()
 }
 
 /** What now lives on the server, or no longer does. */

@@ -53,6 +53,8 @@ export class Transaction {
   failedByUs = false
   /** A statement in it changed the schema. */
   changedSchema = false
+  /** One of them gave a table, view or function that others know another meaning, which the catalog has not heard of. */
+  changedMeanings = false
   settings: Settings
   /** The settings that RESET goes back to: those of the startup packet. */
   readonly startup: Settings
@@ -163,6 +165,7 @@ export class Transaction {
     this.#log = chain ? this.#log.filter((entry) => entry.isCharacteristic) : []
     this.failedByUs = false
     this.changedSchema = false
+    this.changedMeanings = false
     this.isOurs = false
     this.hasSnapshots = false
     if (!chain) {

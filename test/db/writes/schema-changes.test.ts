@@ -71,6 +71,53 @@ describe('schema changes over shards', () => {
     await everywhere('drop trigger tell on item; drop function tell')
   })
 
+  it('D60: a prepared statement of several commands runs none of them', async () => {
+    const { key, served } = rig()
+    const client = await served.connect()
+    await client.query(`insert into item values (${key(0)}, 700, 'kept'), (${key(1)}, 701, 'kept')`)
+    for (const text of [
+      'truncate item; select 1',
+      'create table extra (n int); select 1',
+      "set local work_mem = '8MB'; show work_mem",
+      `begin; delete from item where k = ${key(0)}`,
+    ]) {
+      const both = client.query({ name: `of ${text}`, text })
+      expect(await failure(both), text).toBe(
+        '42601 cannot insert multiple commands into a prepared statement',
+      )
+    }
+    expect((await client.query("delete from item where v = 'kept'")).rowCount).toBe(2)
+    expect(await onAll('extra')).toEqual([0, 0, 0])
+    await client.end()
+  })
+
+  it('D118: what an open transaction has made is told apart from what is not there', async () => {
+    const { served } = rig()
+    const client = await served.connect()
+    const seen = () => failure(client.query('select * from own_view'))
+    expect(await seen()).toBe('42P01 relation "own_view" does not exist')
+    await client.query('begin')
+    await client.query('create view own_view as select * from item')
+    expect(await seen()).toMatch(
+      /^0A000 relation "own_view" does not exist, or it was made in this/,
+    )
+    await client.query('rollback')
+    expect(await seen()).toBe('42P01 relation "own_view" does not exist')
+    // a view with another text, of which only this transaction knows, is not read by the old one
+    await client.query('create view own_view as select k, count(*) as n from item group by k')
+    for (const sql of ['select sum(n) from own_view', 'select k from own_view order by n, k']) {
+      await client.query('begin')
+      await client.query('create or replace view own_view as select k, 0::bigint as n from item')
+      expect(await failure(client.query(sql)), sql).toMatch(/^0A000 a read over several shards/)
+      await client.query('rollback')
+      await client.query(sql)
+    }
+    await client.query('begin; create index own_index on item (v)')
+    await client.query('select count(*) from item')
+    await client.query('rollback; drop view own_view')
+    await client.end()
+  })
+
   it('D118: what one shard refuses stands on none', async () => {
     const { onShard, served } = rig()
     await onShard(1, 'create table taken (n int)')

@@ -114,6 +114,12 @@ describe('what is copied', () => {
     expect(renamed!.columns).toHaveLength(5)
   })
 
+  it('D101: what an aggregate needs whose partial values of this type are not combined', () => {
+    for (const sql of ['bit_or(total::bit(8))', 'bit_and(total::varbit)', "sum(interval '1 day')"])
+      expect(route(`select ${sql} from orders`).how, sql).toBe('gather')
+    expect(route('select bit_or(total), bit_xor(id), sum(id) from orders').how).toBe('merge')
+  })
+
   it('a column only of the table before whose name it stands', () => {
     const columns = (sql: string) =>
       gathered(sql).tables.map(({ columns: all }) => all.map(({ name }) => name).join())

@@ -122,7 +122,7 @@ export class ShardedRequests {
       : statement.effects.prepare && statement
     const plan = inner?.route(undefined, core.routeContext(known?.parameterTypes))
     if (!plan || plan.anyShard) return bound
-    if (plan.how === 'refuse') throw refusal(plan)
+    if (plan.how === 'refuse') throw refusal(plan, core)
     if (plan.how !== 'relay') throw engineError('SESSION_SQL_EXECUTE')
     return plan.target.kind === 'some' ? (plan.target.shards[0] ?? bound) : bound
   }
