@@ -4,7 +4,8 @@
  *                         [--only simple,extended,prepared,sharded] [--workers N] [--results FILE] [--json] [--markdown]
  * Starts everything itself (Debian's postgresql-15, pgbouncer; as user postgres when root). Prints the medians of all
  * rounds, transactions a second and CPU a transaction of the pooler, against the targets of the design (§12). Each pooler
- * is used for the warm-up before anything counts. With --results rows that FILE has are not measured again, and each new
+ * is used for the warm-up before anything counts. Logins count as CPU of the transactions, so that many clients want more
+ * seconds. With --results rows that FILE has are not measured again, and each new
  * one is kept there: a run can be made in pieces (--only, --clients). With --workers CPU is that of all processes.
  * Only ratios of one run mean anything, and only on a machine that does nothing else. Exit 1 when a target is missed.
  */

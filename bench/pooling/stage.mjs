@@ -130,6 +130,8 @@ export async function startServe(server, { pool, workers, shards = ['postgres'] 
   writeFileSync(
     config,
     `[general]\nhost = "127.0.0.1"\nport = ${port}\nauth_type = "trust"\ndefault_pool_size = ${perShard}\n` +
+      // as PgBouncer above: neither writes a line for each client
+      'log_connections = false\nlog_disconnections = false\n' +
       // only to fill the shards
       'cross_shard_writes = "best_effort"\n' +
       shards.map((database, shard) => hostOf(server, database, shard)).join('') +
