@@ -1,5 +1,5 @@
 /** `pgshard config import`: a pgbouncer.ini as pgdog.toml and users.toml. */
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { Args, Flags } from '@oclif/core'
 import { BaseCommand } from '../../src/cli/base-command.js'
@@ -31,7 +31,7 @@ export default class ConfigImport extends BaseCommand {
   static override flags = {
     'out-dir': Flags.string({
       default: '.',
-      description: 'where pgdog.toml and users.toml are written',
+      description: 'where pgdog.toml and users.toml are written; made if it is not there',
       helpValue: 'DIR',
     }),
     base: Flags.string({
@@ -64,6 +64,7 @@ export default class ConfigImport extends BaseCommand {
         message: `${there.join(' and ')} would be overwritten: add --force`,
       })
     }
+    mkdirSync(directory, { recursive: true })
     writeFileSync(config, imported.pgdogToml)
     writeFileSync(users, imported.usersToml, { mode: 0o600 })
     return [config, users]

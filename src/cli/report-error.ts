@@ -80,6 +80,7 @@ function usageMessage(text: string): string {
   const lines = text
     .split('\n')
     .map((line) => line.trim().replace(/\s{2,}/g, ': '))
+    .map((line) => line.replace(/^(Missing required flag) (?=\w)/, '$1 --'))
     .filter((line) => line !== '' && !/^See more help with/.test(line))
   const [first = 'wrong usage', ...rest] = lines
   if (/^The following errors? occurred:/.test(first)) return rest.map(lowerFirst).join('; ')

@@ -1,7 +1,7 @@
 /** `config import pgbouncer.ini`: the same pooler as pgdog.toml and users.toml, and a reason for every setting that has no equal. */
 import { resolve } from 'node:path'
 import { type IniEntry, type ListedUser, readIni, readPairs, readUserList } from './read-ini.js'
-import { defaults, settingMap, type TomlValue, userSettings } from './setting-map.js'
+import { defaults, number, settingMap, type TomlValue, userSettings } from './setting-map.js'
 
 export interface ImportNote {
   /** Where the setting stands. */
@@ -75,14 +75,27 @@ function mapSafely(map: () => Taken['mapped']): Taken['mapped'] {
   }
 }
 
+/** Keys of an entry; a value that cannot be read is a note instead. */
+function keysOf<T extends object>(
+  from: Importing,
+  { place, setting, map }: { place: string; setting: string; map: () => T },
+): T | undefined {
+  try {
+    return map()
+  } catch (error) {
+    note(from, place, setting, error instanceof Error ? error.message : String(error))
+    return undefined
+  }
+}
+
 const databaseKeys: Readonly<Record<string, (value: string) => Table>> = {
   dbname: (value) => ({ database_name: value }),
   user: (value) => ({ user: value }),
   password: (value) => ({ password: value }),
-  pool_size: (value) => ({ pool_size: Number(value) }),
-  min_pool_size: (value) => ({ min_pool_size: Number(value) }),
+  pool_size: (value) => ({ pool_size: number(value) }),
+  min_pool_size: (value) => ({ min_pool_size: number(value) }),
   pool_mode: (value) => ({ pooler_mode: value }),
-  server_lifetime: (value) => ({ server_lifetime: Number(value) * 1000 }),
+  server_lifetime: (value) => ({ server_lifetime: number(value) * 1000 }),
 }
 
 const databaseReasons: Readonly<Record<string, string>> = {
@@ -100,6 +113,11 @@ const databaseReasons: Readonly<Record<string, string>> = {
   auth_user: 'written once, for all databases, at the user that runs it',
 }
 
+function portsOf({ key, place }: IniEntry, written: string, from: Importing): readonly number[] {
+  const map = () => written.split(',').map(number)
+  return keysOf(from, { place, setting: `${key}.port`, map }) ?? [5432]
+}
+
 /** Where Debian's servers have their socket. */
 const socketDirectory = '/var/run/postgresql'
 
@@ -114,8 +132,9 @@ function databaseTables(entry: IniEntry, from: Importing): Table[] {
   for (const [key, value] of pairs) {
     if (key === 'host' || key === 'port') continue
     const map = databaseKeys[key]
-    if (map) Object.assign(rest, map(value))
-    else note(from, place, `${name}.${key}`, databaseReasons[key] ?? 'is not known')
+    const setting = `${name}.${key}`
+    if (map) Object.assign(rest, keysOf(from, { place, setting, map: () => map(value) }))
+    else note(from, place, setting, databaseReasons[key] ?? 'is not known')
   }
   const host = pairs.get('host')
   if (host === undefined) {
@@ -127,7 +146,7 @@ function databaseTables(entry: IniEntry, from: Importing): Table[] {
     )
   }
   const hosts = (host ?? socketDirectory).split(',').map((one) => one.trim())
-  const ports = (pairs.get('port') ?? '5432').split(',').map(Number)
+  const ports = portsOf(entry, pairs.get('port') ?? '5432', from)
   if (hosts.length > 1) {
     note(from, place, `${name}.host`, 'role = "auto" finds out which of them takes writes')
   }
@@ -142,8 +161,8 @@ function databaseTables(entry: IniEntry, from: Importing): Table[] {
 
 const userKeys: Readonly<Record<string, (value: string) => Table>> = {
   pool_mode: (value) => ({ pooler_mode: value }),
-  pool_size: (value) => ({ pool_size: Number(value) }),
-  max_user_client_connections: (value) => ({ max_user_client_connections: Number(value) }),
+  pool_size: (value) => ({ pool_size: number(value) }),
+  max_user_client_connections: (value) => ({ max_user_client_connections: number(value) }),
 }
 
 const userReasons: Readonly<Record<string, string>> = {
@@ -190,8 +209,10 @@ function userTables(from: Importing): Table[] {
   for (const entry of from.users) {
     for (const [key, value] of readPairs(entry)) {
       const map = userKeys[key]
-      if (map) Object.assign(tableOf(entry.key), map(value))
-      else note(from, entry.place, `${entry.key}.${key}`, userReasons[key] ?? 'is not known')
+      const [place, setting] = [entry.place, `${entry.key}.${key}`]
+      if (map)
+        Object.assign(tableOf(entry.key), keysOf(from, { place, setting, map: () => map(value) }))
+      else note(from, place, setting, userReasons[key] ?? 'is not known')
     }
   }
   const lookupUser = from.settings.get('auth_user')?.value ?? databaseAuthUser(from)

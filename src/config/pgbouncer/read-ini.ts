@@ -2,9 +2,9 @@
  * pgbouncer.ini → its sections, as PgBouncer itself reads them: `;` and `#` begin a comment line, `%include FILE` stands for
  * the lines of FILE (relative to the directory that PgBouncer was started in), and the last of two equal keys wins.
  */
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { engineError } from '../../errors/engine-error.js'
+import { readText } from '../read-toml.js'
 
 export interface IniEntry {
   readonly section: string
@@ -18,12 +18,10 @@ export interface IniEntry {
 const deepest = 10
 
 function linesOf(path: string): string[] {
-  try {
-    return readFileSync(path, 'utf8').split(/\r?\n/)
-  } catch (error) {
-    const reason = (error as NodeJS.ErrnoException).code ?? String(error)
-    throw engineError('FILE_MISSING', { path, reason }, { cause: error })
-  }
+  // an editor of Windows may have left a mark of the byte order
+  return readText(path)
+    .replace(/^\ufeff/, '')
+    .split(/\r?\n/)
 }
 
 /** `"a ""quoted"" name"` or a bare word, and what stands behind the equals sign. */

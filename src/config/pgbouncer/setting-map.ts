@@ -10,7 +10,8 @@ export type TomlValue = string | number | boolean | readonly string[]
 
 type Map_ = (value: string) => Mapped
 
-const number = (value: string): number => {
+/** @throws what is wrong with it, in words */
+export const number = (value: string): number => {
   const read = Number(value)
   if (!Number.isFinite(read) || value.trim() === '') throw new Error(`"${value}" is not a number`)
   return read

@@ -30,7 +30,7 @@ describe('describeFailure', () => {
       'Missing 1 required arg:\nfile  the file\nSee more help with --help',
       'missing 1 required arg: file: the file',
     ],
-    ['The following error occurred:\n  Missing required flag to', 'missing required flag to'],
+    ['The following error occurred:\n  Missing required flag to', 'missing required flag --to'],
     [
       'The following errors occurred:\n  Missing a\n  Missing b\nSee more help with --help',
       'missing a; missing b',

@@ -26,6 +26,34 @@ const generalOf = (settings: string) => {
 describe('config import', () => {
   const imported = importPgbouncer(join(fixture, 'pgbouncer.ini'), fixture)
 
+  it('reads a file that begins with a byte order mark and ends lines as Windows does', () => {
+    const path = fileOf('\ufeff[databases]\r\nx = host=a\r\n[pgbouncer]\r\nlisten_port = 7000\r\n')
+    const { pgdogToml } = importPgbouncer(path, '/')
+    const { databases, general } = parse(pgdogToml) as Record<string, Record<string, unknown>>
+    expect(databases).toMatchObject([{ name: 'x', host: 'a' }])
+    expect(general).toMatchObject({ port: 7000 })
+  })
+
+  it('notes numbers that are none, and writes a file that can be read', () => {
+    const entries =
+      '[databases]\nx = host=a port=abc pool_size=many\n[users]\nbob = pool_size=few\n'
+    const { pgdogToml, usersToml, notes } = importPgbouncer(fileOf(`${entries}[pgbouncer]\n`), '/')
+    expect(parse(pgdogToml)['databases']).toEqual([{ name: 'x', host: 'a', port: 5432 }])
+    expect(parse(usersToml)['users']).toEqual([{ name: 'bob', all_databases: true }])
+    expect(notes.map(({ setting, reason }) => `${setting}: ${reason}`)).toEqual([
+      'x.pool_size: "many" is not a number',
+      'x.port: "abc" is not a number',
+      'bob.pool_size: "few" is not a number',
+    ])
+  })
+
+  it('says of a file that is not there what people say', () => {
+    const path = fileOf('[databases]\nx = host=a\n[pgbouncer]\nauth_file = nothere.txt\n')
+    expect(() => importPgbouncer(path, '/nowhere')).toThrow(
+      'could not open file "/nowhere/nothere.txt": no such file or directory',
+    )
+  })
+
   it('takes databases with quotes, includes, several hosts and ports', () => {
     const { databases } = parse(imported.pgdogToml)
     expect(databases).toEqual([
