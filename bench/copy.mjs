@@ -1,28 +1,24 @@
 /**
  * COPY against the targets of the design (§12): copy-shard into four shards against one `psql \copy` of the whole and against four
  * psql on files split beforehand, per format; COPY through serve against copy-shard; rejects; memory while a shard stalls.
- *   node bench/copy.mjs [--rows 4000000] [--rounds 5] [--bin-dir /usr/lib/postgresql/15/bin] [--only load,proxy,rejects,stall]
+ *   node bench/copy.mjs [--rows 4000000] [--rounds 5] [--bin-dir /usr/lib/postgresql/15/bin] [--only load,proxy,rejects,stall,cpu,splitter]
  *     [--formats csv,text,binary] [--results FILE]
+ * `cpu` prints the CPU of client and servers apart, `splitter` that of the row router alone, in memory.
  * It needs a build and psql; it starts four servers of its own in a temporary folder (node bin/run.js cluster start).
  * 4 M rows (400 MB) are what the targets were set by: a run takes some seconds, so that the start of Node is not what is measured.
  * Rounds are interleaved and medians taken; before each run the tables are emptied and the servers write a checkpoint. CPU is that of the client program alone (of serve for the proxy), a row.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import {
-  createWriteStream,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { finished } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { makeKeyPlacer } from '../dist/src/sharding/key-placer.js'
+import { benchCpu } from './copy/cpu.mjs'
+import { head, makers, writeLoad } from './copy/files.mjs'
+import { benchSplitter } from './copy/splitter.mjs'
 import { keepRatio } from './results.mjs'
 
 const { values: flags } = parseArgs({
@@ -55,51 +51,7 @@ const placer = makeKeyPlacer({
   placement: { kind: 'hash', hasher: 'postgres', buckets: SHARDS, bucketMap: [0, 1, 2, 3] },
 })
 
-const filler = ''.padEnd(84)
-const makers = {
-  csv: (aid) => Buffer.from(`${aid},${aid % 40},0,${filler}\n`),
-  text: (aid) => Buffer.from(`${aid}\t${aid % 40}\t0\t${filler}\n`),
-  binary: (aid) => {
-    const row = Buffer.alloc(2 + 12 + 8 + 8 + 4 + 84, 32)
-    row.writeInt16BE(4, 0)
-    row.writeInt32BE(8, 2)
-    row.writeBigInt64BE(BigInt(aid), 6)
-    row.writeInt32BE(4, 14)
-    row.writeInt32BE(aid % 40, 18)
-    row.writeInt32BE(4, 22)
-    row.writeInt32BE(0, 26)
-    row.writeInt32BE(84, 30)
-    return row
-  },
-}
-const head = Buffer.from('5047434f50590aff0d0a000000000000000000', 'hex')
-const tail = Buffer.from('ffff', 'hex')
-
-/** The whole, and a part for each shard. */
-async function writeFiles(format) {
-  const names = [path(`whole.${format}`)]
-  for (let shard = 0; shard < SHARDS; shard++) names.push(path(`part-${shard}.${format}`))
-  const files = names.map((name) => createWriteStream(name))
-  const isBinary = format === 'binary'
-  if (isBinary) for (const file of files) file.write(head)
-  for (let from = 0; from < ROWS; from += 10_000) {
-    const pieces = files.map(() => [])
-    for (let row = from; row < Math.min(ROWS, from + 10_000); row++) {
-      const aid = 1_000_000 + row * 7
-      const bytes = makers[format](aid)
-      pieces[0].push(bytes)
-      pieces[1 + placer.ofString(String(aid))].push(bytes)
-    }
-    const waits = files.map((file, index) =>
-      file.write(Buffer.concat(pieces[index]))
-        ? undefined
-        : new Promise((done) => file.once('drain', done)),
-    )
-    await Promise.all(waits)
-  }
-  for (const file of files) file.end(isBinary ? tail : undefined)
-  await Promise.all(files.map((file) => finished(file)))
-}
+const writeFiles = (format) => writeLoad({ format, rows: ROWS, shards: SHARDS, placer, path })
 
 const cli = (...args) => {
   const done = spawnSync(process.execPath, [program, ...args], { encoding: 'utf8' })
@@ -257,6 +209,33 @@ async function benchLoad(format) {
   console.log(`       four psql against one: ${(whole.wallS / split.wallS).toFixed(2)}`)
 }
 
+async function benchLoadCpu(format) {
+  const parts = shardUrls.map((url, shard) =>
+    byPsql(url, 'accounts', path(`part-${shard}.${format}`), format),
+  )
+  const file = path(`whole.${format}`)
+  const found = await everywhere('show data_directory')
+  await benchCpu({
+    format,
+    rows: ROWS,
+    rounds: ROUNDS,
+    directories: found.map(([row]) => row.data_directory),
+    before: empty,
+    runs: {
+      'copy-shard to 4 shards': async () =>
+        expectDone(await time(copyShard(file, '--format', format))),
+      'four psql, split files': async () => expectDone(await time(...parts)),
+      'one psql \\copy': async () =>
+        expectDone(await time(byPsql(shardUrls[0], 'whole', file, format))),
+    },
+  })
+}
+
+function splitOnly(format) {
+  const request = { format, rows: ROWS, placer, shards: SHARDS, makeRow: makers[format] }
+  benchSplitter(format === 'binary' ? { ...request, head } : request)
+}
+
 /** User and system seconds of a process. */
 const cpuOf = (pid) => {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1).split(' ')
@@ -380,9 +359,12 @@ const ends = (child, isServe) =>
 let served
 try {
   await everywhere(table)
-  for (const format of FORMATS) await writeFiles(format)
   const parts = new Set(flags.only.split(','))
+  if (parts.has('splitter')) for (const format of FORMATS) splitOnly(format)
+  if (parts.size > 1 || !parts.has('splitter'))
+    for (const format of FORMATS) await writeFiles(format)
   if (parts.has('load')) for (const format of FORMATS) await benchLoad(format)
+  if (parts.has('cpu')) for (const format of FORMATS) await benchLoadCpu(format)
   if (parts.has('rejects')) await benchRejects()
   if (parts.has('proxy') || parts.has('stall')) served = await startServe()
   if (parts.has('proxy')) await benchProxy(served)
