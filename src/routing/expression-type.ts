@@ -32,6 +32,7 @@ const float8 = 701
 const date = 1082
 const timestamp = 1114
 const timestamptz = 1184
+const nameType = 19
 const interval = 1186
 const numeric = 1700
 
@@ -184,6 +185,8 @@ class Typer {
     const relation = bound && places.get(bound.level)?.[bound.relation]?.relation
     const column = columnNamed(relation, bound?.column ?? '')
     if (!column) return undefined
+    // a name is in the order of its bytes unless its column was given another collation
+    if (column.type === nameType && column.bytewise !== true) return undefined
     return {
       type: column.type,
       bytewise: column.bytewise === true,
@@ -200,8 +203,13 @@ class Typer {
   #cast({ type, arg }: Expression & { kind: 'cast' }): Typed | undefined {
     const oid = namedTypes[type]
     if (oid === undefined) return undefined
-    if (!isText(oid)) return plain(oid)
+    if (!isText(oid) && oid !== nameType) return plain(oid)
     const inner = this.of(arg)
+    if (oid === nameType) {
+      // the collation is that of the text, not the C of type name
+      const isBytewise = inner && (isText(inner.type) ? inner.bytewise : inner.type === nameType)
+      return isBytewise ? plain(nameType) : undefined
+    }
     if (!inner) return arg.kind === 'open' ? { ...this.#ownText, type: oid } : undefined
     // a cast of text to text keeps its collation
     return isText(inner.type) ? { ...inner, type: oid } : { ...this.#ownText, type: oid }

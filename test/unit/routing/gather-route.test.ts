@@ -120,6 +120,12 @@ describe('what is copied', () => {
     expect(route('select bit_or(total), bit_xor(id), sum(id) from orders').how).toBe('merge')
   })
 
+  it('D64: text that is cast to name, which keeps the collation of the text', () => {
+    expect(route('select id from orders order by note::name, id').how).toBe('gather')
+    expect(route('select max(note::name) from orders').how).toBe('gather')
+    expect(route('select id from orders order by (note collate "C")::name').how).toBe('merge')
+  })
+
   it('a column only of the table before whose name it stands', () => {
     const columns = (sql: string) =>
       gathered(sql).tables.map(({ columns: all }) => all.map(({ name }) => name).join())
