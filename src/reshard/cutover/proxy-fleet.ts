@@ -110,10 +110,13 @@ export class ProxyFleet implements TrafficGate {
     const { serving, isStrict = false } = this.#options
     const live = await liveProxies(serving, isStrict)
     if (live.length === 0) return []
-    const reached = new Set<string>()
-    for (const gate of this.#gates) for (const id of await gate.proxyIds()) reached.add(id)
-    this.#known = reached
+    const reached = await this.#reached()
     return live.filter(({ id }) => !reached.has(id))
+  }
+
+  async #reached(): Promise<ReadonlySet<string>> {
+    const ids = await Promise.all(this.#gates.map((gate) => gate.proxyIds()))
+    return new Set(ids.flatMap((some) => [...some]))
   }
 
   async pinned(database: string): Promise<PinnedClient[]> {
@@ -125,6 +128,7 @@ export class ProxyFleet implements TrafficGate {
   }
 
   async pause(database: string, timeoutMs: number): Promise<void> {
+    if (this.#options.isStrict) this.#known = await this.#reached()
     await all(this.#gates.map((gate) => gate.pause(database, timeoutMs)))
   }
 
