@@ -1,5 +1,5 @@
 /** One switch, step by step: ages by the state database's clock, the fencing command, the compare-and-set, the promotion. */
-import { existsSync, mkdtempSync, readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.js'
@@ -99,10 +99,16 @@ describe('a switch', () => {
     )
 
   test('X48: the command runs before the route changes, and knows what it is about', async () => {
-    const file = join(mkdtempSync(join(inject('runDirectory'), 'hook-')), 'said')
+    const folder = mkdtempSync(join(inject('runDirectory'), 'hook-'))
+    const [file, go] = [join(folder, 'said'), join(folder, 'go')]
     await ages(600, 1)
     const say = `echo "$PGSHARD_HA_ACTION $PGSHARD_HA_GROUP $PGSHARD_HA_FROM $PGSHARD_HA_TO" > ${file}`
-    expect(await act({ fencingCommand: say })).toBe(true)
+    const acting = act({ fencingCommand: `${say}; until [ -e ${go} ]; do sleep 0.05; done` })
+    await waitFor(() => existsSync(file))
+    for (let looks = 0; looks < 20; looks++) expect(await current()).toBe(0)
+    writeFileSync(go, '')
+    expect(await acting).toBe(true)
+    expect(await current()).toBe(1)
     const [server, replica] = [postgres().servers[0]!, postgres().replicas[0]!]
     expect(readFileSync(file, 'utf8')).toBe(
       `fail_over one ${server.host}:${server.port} ${replica.host}:${replica.port}\n`,
