@@ -14,6 +14,7 @@ import type { ReshardSide } from '../../../src/reshard/side.js'
 import type { ShardingConfig } from '../../../src/sharding/sharded-table.js'
 import { connect, shardOf, shopSharding } from '../../support/moving-shop.js'
 import type { TestPostgres } from '../../support/postgres.js'
+import { bySize } from '../../support/test-size.js'
 import { usePostgres } from '../../support/use-postgres.js'
 
 interface Recorded {
@@ -60,7 +61,7 @@ async function rowsOf(target: HostTarget, sql: string): Promise<(string | null)[
   }
 }
 
-describe.each([15, 18] as const)('a source of version %i', (version) => {
+describe.each(bySize([15] as const, [15, 18] as const))('a source of version %i', (version) => {
   const postgres = usePostgres({ version, settings })
 
   test.each(cases)(
