@@ -40,4 +40,16 @@ describe('silences', () => {
     expect(faultsIn(kept.silences[2]!, kept.faults).get('08001')).toBe(2)
     expect(kept.silences[2]!.toMs).toBe(Number.POSITIVE_INFINITY)
   })
+
+  test('equal errors are one entry for 50 ms, and belong to each silence that they touch', () => {
+    const kept = new SilenceBook(0)
+    for (const at of [100, 130, 149, 150]) kept.fault('08006', at)
+    expect(kept.faults.map(({ firstMs, lastMs, count }) => [firstMs, lastMs, count])).toEqual([
+      [100, 149, 3],
+      [150, 150, 1],
+    ])
+    expect(faultsIn({ fromMs: 120, toMs: 140 }, kept.faults).get('08006')).toBe(3)
+    expect(faultsIn({ fromMs: 150, toMs: 160 }, kept.faults).get('08006')).toBe(1)
+    expect(faultsIn({ fromMs: 160, toMs: 170 }, kept.faults).size).toBe(0)
+  })
 })

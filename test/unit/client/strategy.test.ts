@@ -2,7 +2,11 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { isCommunicationError, standardChecker } from '../../../src/client/exception-checker.js'
+import {
+  isCommunicationError,
+  loadChecker,
+  standardChecker,
+} from '../../../src/client/exception-checker.js'
 import { HostBook } from '../../../src/client/host-book.js'
 import { pickHost } from '../../../src/client/pick-host.js'
 import {
@@ -14,6 +18,7 @@ import {
 import type { Conninfo } from '../../../src/topology/conninfo.js'
 import { Prng } from '../../../src/topology/prng.js'
 import { FakeClock } from '../../support/fake-clock.js'
+import { waitFor } from '../../support/wait-for.js'
 
 const conninfo = (...ports: number[]): Conninfo => ({
   hosts: ports.map((port) => ({ host: 'h', port })),
@@ -177,6 +182,36 @@ describe('strategies', () => {
   })
 })
 
+describe('what is known of hosts', () => {
+  it('J9: response times are a running mean, of which the newest is three tenths', () => {
+    const { book } = rig(builtInStrategy('random'), [1])
+    for (const ms of [10, 20]) book.answered(0, ms)
+    expect(book.statistics()[0]!.responseMs).toBeCloseTo(13, 9)
+    for (const ms of [4, 8]) book.opened(0, ms)
+    expect(book.statistics()[0]).toMatchObject({ connectMs: 6, open: 2 })
+  })
+
+  it('J45: a host that was removed and is added again begins unblocked', () => {
+    const { book } = rig(builtInStrategy('random'), [1, 2])
+    book.failed(0, 5000)
+    book.remove('h:1')
+    book.add({ host: 'h', port: 1 })
+    expect(book.statistics()[0]).toMatchObject({ isRemoved: false, weight: 1, blockedMs: 0 })
+  })
+
+  it('between two rounds over hosts that are all down there is a pause', async () => {
+    const { pick, down, asked, clock } = rig(builtInStrategy('round_robin'), [1, 2], 2)
+    down.add('h:1').add('h:2')
+    const failed = expect(pick()).rejects.toMatchObject({ code: 'CLIENT_ALL_DOWN' })
+    await waitFor(() => clock.pendingTimers > 0)
+    await clock.advance(249)
+    expect(asked).toHaveLength(2)
+    await clock.advance(1)
+    await failed
+    expect(asked).toHaveLength(4)
+  })
+})
+
 describe('which errors leave a host', () => {
   class TooBusy extends Error {}
   class VeryBusy extends TooBusy {}
@@ -209,6 +244,11 @@ describe('which errors leave a host', () => {
         false,
       ])
     }
+  })
+
+  it('a checker of the user says yes with true alone', async () => {
+    const checker = await loadChecker((() => 'yes') as never, {})
+    expect(checker(sql('08006'))).toBe(false)
   })
 
   it('tells a refusal from an unreachable host', () => {

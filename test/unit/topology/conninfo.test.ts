@@ -92,6 +92,13 @@ describe('defaults', () => {
     expect([found.user, found.database]).toEqual(['envuser', 'd'])
   })
 
+  test('of a keyword that a service names twice the first counts', () => {
+    const files = { '/home/me/.pg_service.conf': '[prod]\nhost=one\nhost=two\n' }
+    expect(parseConninfo('service=prod', environment({}, files)).hosts).toEqual([
+      { host: 'one', port: 5432 },
+    ])
+  })
+
   test('a missing service is an error', () => {
     expect(failure('service=x')).toContain('definition of service "x" not found')
   })
@@ -117,6 +124,7 @@ describe('defaults', () => {
   test('an escaped star in .pgpass is no wildcard', () => {
     const query = { host: 'h', port: '1', database: 'd', user: 'u' }
     expect(passwordFromText('\\*:*:*:*:no\nh:1:d:u:yes', query)).toBe('yes')
+    expect(passwordFromText('h:1:d:u:\n*:*:*:*:next', query)).toBe('next')
   })
 })
 
