@@ -12,6 +12,20 @@ const postgres = usePostgres({ version: 15, settings })
 
 const ofCutover = faultPoints.filter((point) => point.startsWith('cutover:'))
 
+/** What was planned for the shards of before is refused rather than run on those of now: asked again. */
+async function countLate(port: number): Promise<number> {
+  for (;;) {
+    try {
+      const client = await connectThrough(postgres(), port)
+      const sql = 'SELECT count(*)::int AS n FROM acct WHERE tenant > 1000000'
+      const { rows } = await client.query(sql).finally(() => client.end())
+      return rows[0].n
+    } catch (error) {
+      expect((error as Error).message).toContain('changed while the statement waited')
+    }
+  }
+}
+
 test.each(bySize(['cutover:half-settled'], [...bucketPoints, ...ofCutover]))(
   'O1: kill −9 at %s while a shard is added: nobody reads a row twice or misses one',
   async (point) => {
@@ -25,20 +39,11 @@ test.each(bySize(['cutover:half-settled'], [...bucketPoints, ...ofCutover]))(
     expect(killed.signal, outputOf(killed)).toBe('SIGKILL')
     // One that starts in between must not serve by the map of its file either.
     const second = await startServe(shop)
-    const late = connectThrough(postgres(), second.port)
-    const counted = late.then(async (client) => {
-      const sql = 'SELECT count(*)::int AS n FROM acct WHERE tenant > 1000000'
-      // Planned for the shards of before, it is refused rather than run on them.
-      return client.query(sql).catch((error: Error) => {
-        expect(error.message).toContain('changed while the statement waited')
-        return client.query(sql)
-      })
-    })
+    const counted = countLate(second.port)
     counted.catch(() => undefined)
     const resumed = await reshard(shop, 'resume', port, ['--no-reverse'])
     expect(resumed.code, outputOf(resumed)).toBe(0)
-    expect((await counted).rows).toEqual([{ n: 400 }])
-    await (await late).end()
+    expect(await counted).toBe(400)
     const atSwitch = writers.model.size
     await waitFor(() => writers.model.size > atSwitch + 50 || writers.errors.length > 0)
     await writers.stop()
