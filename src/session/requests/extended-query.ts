@@ -41,6 +41,7 @@ import {
   shardOf,
 } from './request-route.js'
 import { whenShapesHold } from './result-shape.js'
+import { isOutdated } from './send-again.js'
 import { runSpecialBatch } from './special-batch.js'
 
 /** A client that sends so much before its Sync is served meanwhile, as PostgreSQL does, instead of being stored. */
@@ -269,12 +270,12 @@ export class ExtendedQuery {
     const alone = () => core.withShard(shard, role, (held) => this.#sendChecked(held, steps, end))
     if (end === 'flush' || this.#bound) return alone()
     const items = this.#gathered
+    const { generation } = core.access.planner
     const elsewhere = () => {
       core.again = this.#again(items, end)
-      alone()
+      if (!isOutdated(core, generation)) alone()
     }
-    const again = (batch: Buffer) => this.#runAlone(batch)
-    const request = { shard, role, alone: elsewhere, again }
+    const request = { shard, role, alone: elsewhere, again: (b: Buffer) => this.#runAlone(b) }
     if (!this.#isAlone && core.pipelined.runSteps(steps, statements, request)) this.reset()
     else alone()
   }

@@ -115,3 +115,17 @@ export function runInTurn(core: AgainCore, again: () => void): void {
     again()
   })
 }
+
+interface PlannedCore extends Pick<AgainCore, 'fail'> {
+  readonly access: { readonly planner: { readonly generation?: number } }
+}
+
+/**
+ * True when the shards were exchanged while a request stood in line for a server that others share: its shard was chosen by
+ * the old map. It fails as one that stood in the queue of a pool does, and so is planned anew by what `again` says.
+ */
+export function isOutdated(core: PlannedCore, generation: number | undefined): boolean {
+  if (core.access.planner.generation === generation) return false
+  core.fail(engineError('POOL_LAYOUT_CHANGED', { database: 'in use' }))
+  return true
+}

@@ -37,6 +37,7 @@ import {
   requestRole,
   shardOf,
 } from './request-route.js'
+import { isOutdated } from './send-again.js'
 
 /** Runs `text`; `frame` is its Query message, borrowed for the call. */
 export function runSimpleQuery(
@@ -235,11 +236,12 @@ function relay(
 ): void {
   const only = query.statements.length === 1 ? query.statements[0] : undefined
   noteShard(core.running, query.statements, shard)
+  const { generation } = core.access.planner
   const unread = (bytes: Buffer) => {
     const text = bytes.toString('utf8', 5, bytes.length - 1)
-    runAlone.call({ core, shard, role, query: core.access.planner.plan(text) }, bytes)
+    runAlone.call({ core, shard, role, generation, query: core.access.planner.plan(text) }, bytes)
   }
-  const request = { shard, role, query, core, alone: runAlone, unread }
+  const request = { shard, role, query, core, generation, alone: runAlone, unread }
   if (only && core.pipelined.runQuery(only, frame, request)) return
   relayAlone(core, shard, role, query, frame)
 }
@@ -247,6 +249,7 @@ function relay(
 /** What was to be pipelined gets a server of its own. */
 function runAlone(this: PipelinableQuery, bytes: Buffer): void {
   this.core.again = () => this.core.hooks.runAgain(bytes)
+  if (isOutdated(this.core, this.generation)) return
   relayAlone(this.core, this.shard, this.role, this.query, bytes)
 }
 
@@ -254,6 +257,8 @@ interface PipelinableQuery {
   readonly core: SessionCore
   readonly shard: number
   readonly role: 'primary' | 'any'
+  /** Of the planner that chose the shard: it may have been exchanged while the request stood in line. */
+  readonly generation: number | undefined
   readonly query: PlannedQuery
 }
 
