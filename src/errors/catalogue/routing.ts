@@ -140,6 +140,13 @@ export const routingErrors = {
     hint: 'COMMIT what changes the schema first; statements of one string are one transaction',
     exit: 5,
   },
+  ROUTE_KEYS_UNCOMMITTED: {
+    sqlstate: '0A000',
+    message:
+      'a statement for rows of one shard behind a dropped, renamed or replaced column or view in the same transaction is not supported',
+    hint: 'COMMIT what changes the schema first; statements of one string are one transaction',
+    exit: 5,
+  },
   ROUTE_HINT_INVALID: {
     sqlstate: '22023',
     message: 'routing hint {hint} is not valid: {reason}',

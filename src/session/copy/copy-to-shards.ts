@@ -15,6 +15,7 @@ import { frontend } from '../../wire/tags.js'
 import { completeFrame, errorFrame } from '../answers.js'
 import type { CopyTarget } from '../environment.js'
 import { commitOverShards, rollBackAll } from '../requests/over-shards/commit-over-shards.js'
+import { checkOpenKeys } from '../requests/request-route.js'
 import type { SessionCore } from '../session-core.js'
 import { unquote } from '../sql-literal.js'
 import type { HeldServer } from '../state/held-servers.js'
@@ -55,6 +56,7 @@ export class CopyToShards implements CopyIn {
   ): Promise<CopyToShards> {
     const target = targetOf(core, copy.statement)
     const numbers = listShards(copy.plan.target, core.access.planner.shardCount)
+    checkOpenKeys(core)
     if (numbers.length > 1 && core.access.crossShardWrites === 'error') {
       throw engineError('SESSION_COPY_SHARDS', {
         table: copy.statement.effects.copy?.table?.name ?? '',

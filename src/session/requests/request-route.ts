@@ -131,6 +131,7 @@ export function shardOf(core: SessionCore, plans: readonly Plan[]): number {
     if (plan.anyShard === true) continue
     const own = plan.target.kind === 'some' ? plan.target.shards[0] : 0
     if (own === undefined) continue // a contradiction: any shard gives the empty answer
+    checkOpenKeys(core)
     if (shard !== undefined && shard !== own) {
       throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
     }
@@ -143,6 +144,11 @@ export function shardOf(core: SessionCore, plans: readonly Plan[]): number {
     plans.some((plan) => plan.role === 'primary'),
   )
   return chosen
+}
+
+/** Rows are placed by the columns that tables and views had before the open transaction. @throws ROUTE_KEYS_UNCOMMITTED */
+export function checkOpenKeys({ transaction, isSharded }: SessionCore): void {
+  if (isSharded && transaction.changedKeys) throw engineError('ROUTE_KEYS_UNCOMMITTED')
 }
 
 /** What a statement for several shards at once may do. @throws as `checkTransaction` */

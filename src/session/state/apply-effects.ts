@@ -105,7 +105,7 @@ export function applyCompleted(
   }
   applyBindings(target, held, effects === statement.effects ? statement : { ...statement, effects })
   if (effects.taints) held.server.tainted = true
-  if (effects.changesSchema) noteSchema(target, tag)
+  if (effects.changesSchema) noteSchema(target, tag, statement.sql)
   return statement.tagInstead === undefined ? undefined : completeFrame(statement.tagInstead)
 }
 
@@ -113,9 +113,19 @@ export function applyCompleted(
 const changesMeanings =
   /^(?:ALTER|DROP (?!INDEX)|CREATE (?!INDEX|TABLE|SEQUENCE|SCHEMA|TYPE|DOMAIN|STATISTICS|ROLE))/
 
-function noteSchema({ transaction, access }: EffectTarget, tag: string): void {
+/** Those of them that may give a name other columns, or the same in another order. */
+const changesKeys: Readonly<Record<string, RegExp>> = {
+  'ALTER TABLE': /\b(?:drop|rename)\b/i,
+  'ALTER VIEW': /\brename\b/i,
+  'CREATE VIEW': /\bor\s+replace\b/i,
+}
+
+function noteSchema({ transaction, access }: EffectTarget, tag: string, sql: string): void {
   transaction.changedSchema = transaction.isExplicit
-  if (transaction.isExplicit && changesMeanings.test(tag)) transaction.changedMeanings = true
+  if (transaction.isExplicit) {
+    transaction.changedMeanings ||= changesMeanings.test(tag)
+    transaction.changedKeys ||= changesKeys[tag]?.test(sql) === true
+  }
   void access.schemaChanged()
 }
 

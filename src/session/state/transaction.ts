@@ -55,6 +55,8 @@ export class Transaction {
   changedSchema = false
   /** One of them gave a table, view or function that others know another meaning, which the catalog has not heard of. */
   changedMeanings = false
+  /** One of them may have made other columns of a name that others know: what is placed by a key is placed by the old ones. */
+  changedKeys = false
   settings: Settings
   /** The settings that RESET goes back to: those of the startup packet. */
   readonly startup: Settings
@@ -166,6 +168,7 @@ export class Transaction {
     this.failedByUs = false
     this.changedSchema = false
     this.changedMeanings = false
+    this.changedKeys = false
     this.isOurs = false
     this.hasSnapshots = false
     if (!chain) {

@@ -118,6 +118,27 @@ describe('schema changes over shards', () => {
     await client.end()
   })
 
+  it('D118: rows are not placed by columns that the open transaction has dropped or renamed', async () => {
+    const { served } = rig()
+    const client = await served.connect()
+    await client.query('drop table if exists late; create table late (gone int, k bigint, v text)')
+    const refused = /^0A000 a statement for rows of one shard behind a dropped/
+    const behind = async (change: string, sql: string) => {
+      await client.query('begin')
+      await client.query(change)
+      expect(await failure(client.query(sql)), sql).toMatch(refused)
+      await client.query('rollback')
+    }
+    await behind('alter table late drop gone', "insert into late values (1, '2')")
+    await behind('alter table late drop gone', "insert into late values (1, '2'), (2, '3')")
+    await behind('alter table late drop gone', 'copy late from stdin')
+    await behind('alter table late rename k to old_k', 'select * from late where k = 1')
+    await client.query('begin; alter table late add more int')
+    await client.query('insert into late (k) values (7)')
+    await client.query('rollback')
+    await client.end()
+  })
+
   it('D118: what one shard refuses stands on none', async () => {
     const { onShard, served } = rig()
     await onShard(1, 'create table taken (n int)')

@@ -10,7 +10,7 @@ import { decodeDataRow } from '../../../wire/backend-messages.js'
 import type { SessionCore } from '../../session-core.js'
 import type { HeldServer } from '../../state/held-servers.js'
 import { runInTransaction } from '../implicit-transaction.js'
-import { checkShards } from '../request-route.js'
+import { checkOpenKeys, checkShards } from '../request-route.js'
 import { type CarriedRow, cutRows, insertCarried } from './carried-rows.js'
 import { answerWrite, ending } from './run-split.js'
 import type { SeveralRequest } from './several-request.js'
@@ -40,6 +40,7 @@ export function runMove(core: SessionCore, request: SeveralRequest, plan: Plan):
 const valuesOf = (frame: Buffer): (Buffer | null)[] => decodeDataRow(frame.subarray(5))
 
 async function move(core: SessionCore, request: SeveralRequest, told: MoveProgram): Promise<void> {
+  checkOpenKeys(core)
   checkShards(core, told.shards, true)
   const helds = await core.held.acquireAll(told.shards, 'primary')
   const lead = helds[0] as HeldServer

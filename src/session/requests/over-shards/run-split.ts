@@ -10,7 +10,7 @@ import { completeFrame, noDataFrame } from '../../answers.js'
 import type { SessionCore } from '../../session-core.js'
 import type { HeldServer } from '../../state/held-servers.js'
 import { runInTransaction } from '../implicit-transaction.js'
-import { checkShards } from '../request-route.js'
+import { checkOpenKeys, checkShards } from '../request-route.js'
 import type { SeveralRequest } from './several-request.js'
 import {
   addedTag,
@@ -58,6 +58,7 @@ async function writeParts(
 ): Promise<void> {
   const { parts } = program
   const shards = parts.map((part) => part.shard)
+  checkOpenKeys(core)
   checkShards(core, shards, true)
   const isCut = shards.length > 1 && request.statement.kind === 'insert'
   if (isCut && !core.access.rewrites.splitsInserts) throw engineError('WRITE_SPLIT_OFF')
