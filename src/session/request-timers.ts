@@ -5,7 +5,7 @@ import type { DatabaseAccess } from './environment.js'
 /** What happens when one has passed. */
 interface TimerHooks {
   requestIsLate(limitMs: number): void
-  isIdle(): void
+  isIdle(isInTransaction: boolean): void
 }
 
 export class RequestTimers {
@@ -41,7 +41,8 @@ export class RequestTimers {
     this.#idle?.cancel()
     const { clientIdleInTransactionTimeoutMs, clientIdleTimeoutMs } = this.#limits
     const limitMs = isInTransaction ? clientIdleInTransactionTimeoutMs : clientIdleTimeoutMs
-    if (Number.isFinite(limitMs)) this.#idle = this.#clock.after(limitMs, this.#hooks.isIdle)
+    if (!Number.isFinite(limitMs)) return
+    this.#idle = this.#clock.after(limitMs, () => this.#hooks.isIdle(isInTransaction))
   }
 
   stop(): void {

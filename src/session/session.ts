@@ -75,7 +75,8 @@ export class Session implements ClientHandle {
         this.#core.timedOut = engineError('SESSION_QUERY_TIMEOUT', { limit })
         this.cancel()
       },
-      isIdle: () => this.#die(engineError('SESSION_IDLE')),
+      isIdle: (isOpen) =>
+        this.#die(engineError(isOpen ? 'SESSION_IDLE_IN_TRANSACTION' : 'SESSION_IDLE')),
     })
     this.#core = new SessionCore({
       environment,

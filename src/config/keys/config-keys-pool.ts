@@ -132,7 +132,7 @@ export const poolKeys = {
   client_idle_timeout: duration(unlimited, 'Idle clients are disconnected after this (57P05).'),
   client_idle_in_transaction_timeout: duration(
     unlimited,
-    'Clients idle in a transaction are disconnected after this.',
+    'Clients idle in a transaction are disconnected after this (25P03).',
   ),
   client_login_timeout: duration(60_000, 'Time to authenticate.', {
     env: 'PGDOG_CLIENT_LOG_TIMEOUT',

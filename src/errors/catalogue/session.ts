@@ -210,6 +210,11 @@ export const sessionErrors = {
     severity: 'FATAL',
     message: 'terminating connection due to idle timeout',
   },
+  SESSION_IDLE_IN_TRANSACTION: {
+    sqlstate: '25P03',
+    severity: 'FATAL',
+    message: 'terminating connection due to idle-in-transaction timeout',
+  },
   SESSION_ENCODING: {
     sqlstate: '0A000',
     message:

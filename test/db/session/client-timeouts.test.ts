@@ -46,7 +46,7 @@ test('client_idle_in_transaction_timeout ends a client that leaves a transaction
   await open1.client.query('BEGIN')
   await open1.client.query('INSERT INTO left_open VALUES (1)')
   await waitFor(() => open1.told.length > 0)
-  expect(open1.told[0]).toBe('57P05')
+  expect(open1.told[0]).toBe('25P03')
   // its lock is gone, or this would wait
   await postgres().query('TRUNCATE left_open')
   expect((await outside.client.query('SELECT count(*)::int AS n FROM left_open')).rows).toEqual([
