@@ -41,12 +41,22 @@ export default class Route extends BaseCommand {
   }
 
   async run(): Promise<RouteDescription | undefined> {
+    // the parser is compiled beside all that follows
+    const parser = import('../src/sql/parse.js').then(({ loadParser }) => loadParser())
+    parser.catch(() => undefined) // asked again, and told, by the planner
     const { args, flags } = await this.parse(Route)
     const sql = readSql(args.sql, flags.file)
-    const { loadConfig } = await import('../src/config/load-config.js')
-    const { openQueryPlanner } = await import('../src/routing/query-planner.js')
-    const { plannerOptions } = await import('../src/routing/planner-options.js')
-    const { describeRoutes, textParameters } = await import('../src/routing/describe-route.js')
+    const [
+      { loadConfig },
+      { openQueryPlanner },
+      { plannerOptions },
+      { describeRoutes, textParameters },
+    ] = await Promise.all([
+      import('../src/config/load-config.js'),
+      import('../src/routing/query-planner.js'),
+      import('../src/routing/planner-options.js'),
+      import('../src/routing/describe-route.js'),
+    ])
     const config = loadConfig(configOptions(flags))
     const database = chooseDatabase([...config.sharding.keys()], flags.database)
     const planner = await openQueryPlanner({
