@@ -14,13 +14,21 @@ export interface ShardWaits {
   }[]
 }
 
+/** A server of a transaction. */
+export interface PartyServer {
+  readonly shard: number
+  readonly pid: number
+  /** A second one of its shard, that takes no part in the transaction but works for it. */
+  readonly isApart?: boolean
+}
+
 /** A transaction on several servers. */
 export interface Party {
   /** Greater is younger. */
   readonly order: number
   /** The same in every process that sees it: says who is younger of those that began in the same moment. */
   readonly name: string
-  readonly servers: readonly { readonly shard: number; readonly pid: number }[]
+  readonly servers: readonly PartyServer[]
   /** The key in the gids of its two-phase commit, while that is under way. */
   readonly decision: string | undefined
 }
@@ -97,8 +105,12 @@ function lockEdges<P extends Party>(
   shards: readonly ShardWaits[],
 ): Map<P | string, Edge<P>[]> {
   const owners = new Map<string, P>()
+  const apart = new Set<string>()
   for (const party of parties) {
-    for (const { shard, pid } of party.servers) owners.set(`${shard}:${pid}`, party)
+    for (const { shard, pid, isApart } of party.servers) {
+      owners.set(`${shard}:${pid}`, party)
+      if (isApart) apart.add(`${shard}:${pid}`)
+    }
     if (party.decision !== undefined) owners.set(party.decision, party)
   }
   const nodeOf = (name: string): P | string => owners.get(name) ?? name
@@ -106,8 +118,10 @@ function lockEdges<P extends Party>(
   for (const { shard, waits } of shards) {
     for (const { pid, blockers, prepared } of waits) {
       const from = nodeOf(`${shard}:${pid}`)
+      // its PostgreSQL takes it for somebody else, and sees no cycle through it
+      const door = apart.has(`${shard}:${pid}`) ? shard + 0.5 : shard
       const names = blockers.flatMap((blocker) => (blocker > 0 ? [`${shard}:${blocker}`] : []))
-      const to = [...names, ...prepared].map((name) => ({ to: nodeOf(name), shard }))
+      const to = [...names, ...prepared].map((name) => ({ to: nodeOf(name), shard: door }))
       edges.set(from, [...(edges.get(from) ?? []), ...to])
     }
   }
@@ -136,7 +150,7 @@ function stuckNodes<P>(
   return stuck
 }
 
-/** Whether a way leads from a node back to itself over more than one shard. */
+/** Whether a way leads from a node back to itself over more than one shard, or from one of its servers to another. */
 function isInCycle<P>(start: P, edges: ReadonlyMap<P | string, readonly Edge<P>[]>): boolean {
   const seen = new Set<string>()
   const ids = new Map<P | string, number>()
@@ -151,7 +165,7 @@ function isInCycle<P>(start: P, edges: ReadonlyMap<P | string, readonly Edge<P>[
   for (let at = open.pop(); at; at = open.pop()) {
     for (const { to, shard } of edges.get(at.node) ?? []) {
       const several = at.several || (at.shard !== undefined && at.shard !== shard)
-      if (to === start && several) return true
+      if (to === start && (several || at.node === start)) return true
       const key = `${idOf(to)} ${shard} ${several}`
       if (to === start || seen.has(key)) continue
       seen.add(key)

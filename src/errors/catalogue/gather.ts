@@ -27,4 +27,11 @@ export const gatherErrors = {
     hint: 'write now() or CURRENT_TIMESTAMP without quotes, or give the time as a value',
     exit: 5,
   },
+  GATHER_LOCKED: {
+    sqlstate: '0A000',
+    message:
+      'a read that is finished over rows of several shards is not supported behind TRUNCATE, LOCK, DROP INDEX or REINDEX in the same transaction',
+    hint: 'COMMIT what locks the table first, or read before it',
+    exit: 5,
+  },
 } as const satisfies Record<string, CatalogueEntry>

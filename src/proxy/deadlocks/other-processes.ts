@@ -11,8 +11,8 @@ interface PublishedParty {
   readonly name: string
   readonly order: number
   readonly since: number
-  /** Shard and process id. */
-  readonly servers: readonly (readonly [number, number])[]
+  /** Shard and process id, and 1 behind those that are apart. */
+  readonly servers: readonly (readonly [number, number, 1?])[]
   readonly decision: string | null
   /** The pool in whose line it stands, and who has its servers. */
   readonly pool: { readonly shard: number; readonly holders: readonly string[] } | null
@@ -63,7 +63,7 @@ function partiesOf(others: readonly OtherProcess[]): WaitingParty[] {
   return others.flatMap(({ seenAt, parties }) =>
     parties.map(({ name, order, since, servers, decision, pool }) => ({
       ...{ name, order, since, seenAt },
-      servers: servers.map(([shard, pid]) => ({ shard, pid })),
+      servers: servers.map(([shard, pid, isApart]) => ({ shard, pid, isApart: isApart === 1 })),
       decision: decision ?? undefined,
       pool: pool ?? undefined,
     })),
@@ -85,7 +85,9 @@ const publish = ({
   pool,
 }: WaitingParty): PublishedParty => ({
   ...{ name, order, since },
-  servers: servers.map(({ shard, pid }) => [shard, pid] as const),
+  servers: servers.map(({ shard, pid, isApart }) =>
+    isApart ? ([shard, pid, 1] as const) : ([shard, pid] as const),
+  ),
   decision: decision ?? null,
   pool: pool ? { shard: pool.shard, holders: pool.holders } : null,
 })

@@ -251,7 +251,8 @@ function ordinalSlots(select: SelectFacts): number[] {
 /** LIMIT for the shards, who must give all rows up to the last that the client may see. */
 function limitText(select: SelectFacts, shape: Shape, limit: bigint | null, skip: bigint): string {
   if (!shape.pushesLimit || limit === null) return ''
-  const rows = limit + skip
+  // of no rows PostgreSQL computes none
+  const rows = limit === 0n ? 0n : limit + skip
   if (rows > 0x7fffffffffffffffn) return ''
   return select.withTies ? `FETCH FIRST ${rows} ROWS WITH TIES` : `LIMIT ${rows}`
 }

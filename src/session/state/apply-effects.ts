@@ -105,8 +105,18 @@ export function applyCompleted(
   }
   applyBindings(target, held, effects === statement.effects ? statement : { ...statement, effects })
   if (effects.taints) held.server.tainted = true
+  if (!statement.isRead) noteLocks(target.transaction, tag, statement.sql)
   if (effects.changesSchema) noteSchema(target, tag, statement.sql)
   return statement.tagInstead === undefined ? undefined : completeFrame(statement.tagInstead)
+}
+
+/** ACCESS EXCLUSIVE on a table to the end of the transaction; ALTER and its kin are asked for elsewhere. */
+function noteLocks(transaction: Transaction, tag: string, sql: string): void {
+  if (!transaction.isExplicit) return
+  transaction.locksTables ||=
+    tag === 'LOCK TABLE'
+      ? /access\s+exclusive/i.test(sql) || !/\bmode\b/i.test(sql)
+      : /^(?:TRUNCATE|DROP INDEX|REINDEX|CLUSTER|REFRESH)/.test(tag)
 }
 
 /** Tags of what may change how a statement that was understood before is to be read. */

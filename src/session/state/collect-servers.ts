@@ -17,6 +17,8 @@ export interface Collecting<Held> {
   acquire(shard: number, role: Role): Held | Promise<Held>
   release(one: Held): void
   leaveQueue(): void
+  /** Resolves when what was released can be had by others. */
+  whenGivenBack(): Promise<void>
 }
 
 /** @throws what a checkout does */
@@ -31,6 +33,9 @@ export async function collectServers<Held>(
     for (;;) {
       const all = await collect(held, shards, role)
       if (all) return all
+      if (held.stops !== stops) throw engineError('POOL_CHECKOUT_ABORTED')
+      // else it would be asked to make way again, for the same server, without end
+      await held.whenGivenBack()
       if (held.stops !== stops) throw engineError('POOL_CHECKOUT_ABORTED')
       // ahead of those that have only come, behind those that it made way for
       held.isSentBack = true

@@ -12,8 +12,10 @@ export function deadlockParty(core: SessionCore): DeadlockParty {
     get servers() {
       return core.held
         .all()
-        .filter((held) => held.joined)
-        .map(({ shard, server }) => ({ shard, pid: server.processId }))
+        .filter((held) => held.joined || held.shard < 0)
+        .map(({ shard, server: { processId: pid } }) =>
+          shard < 0 ? { shard: -1 - shard, pid, isApart: true } : { shard, pid },
+        )
     },
     get waitsSinceMs() {
       return core.held.size > 0 ? core.running?.startedMs : undefined

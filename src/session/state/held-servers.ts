@@ -240,6 +240,12 @@ export class HeldServers {
     this.#cancels = all
   }
 
+  /** What was released while a cancel was on its way is lent again only once that has arrived. */
+  async whenGivenBack(): Promise<void> {
+    await this.#cancels
+    await new Promise<void>((resolve) => void setImmediate(resolve))
+  }
+
   #add(shard: number, checkout: ServerCheckout): HeldServer {
     const server = checkout.resource
     const held: HeldServer = {

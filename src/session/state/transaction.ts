@@ -57,6 +57,8 @@ export class Transaction {
   changedMeanings = false
   /** One of them may have made other columns of a name that others know: what is placed by a key is placed by the old ones. */
   changedKeys = false
+  /** One of them keeps others from reading a table, connections of our own too. */
+  locksTables = false
   settings: Settings
   /** The settings that RESET goes back to: those of the startup packet. */
   readonly startup: Settings
@@ -169,6 +171,7 @@ export class Transaction {
     this.changedSchema = false
     this.changedMeanings = false
     this.changedKeys = false
+    this.locksTables = false
     this.isOurs = false
     this.hasSnapshots = false
     if (!chain) {

@@ -1,8 +1,9 @@
 /** Reads that finish over copies: what they see in transactions, what they refuse, and that nothing of them is left. */
 import type pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { waitFor } from '../../support/wait-for.js'
 import { RawClient } from '../session/sharded-rig.js'
-import { failureOf, type GatherRig, useGatherRig, withClient } from './gather-rig.js'
+import { failureOf, type GatherRig, SHARDS, useGatherRig, withClient } from './gather-rig.js'
 
 const rig = useGatherRig()
 
@@ -113,6 +114,43 @@ describe('what a gathered read sees', () => {
       await rig().expectClean()
     },
   )
+
+  it.each([
+    'truncate wide',
+    'lock table wide',
+    'lock table only wide in access exclusive mode',
+    'drop index wide_v',
+    'reindex table wide',
+  ])(
+    'behind %s of its own transaction a read is refused, and does not wait for it',
+    async (sql) => {
+      await rig().everywhere('create index if not exists wide_v on wide (v)')
+      await withClient(rig().served, async (client) => {
+        await client.query('begin')
+        await client.query(sql)
+        expect((await failureOf(total(client))).code).toBe('0A000')
+        await client.query('rollback; begin; lock table wide in share mode')
+        expect(await total(client)).toBe(3000)
+        await client.query('rollback')
+      })
+      await rig().expectClean()
+    },
+  )
+
+  it('what waits behind one that waits for the same transaction is a deadlock', async () => {
+    const { served } = rig()
+    await withClient(served, async (client) => {
+      await client.query('begin')
+      await client.query('select count(*) from wide')
+      const outsiders = rig().everywhere('begin; lock table wide; commit')
+      const queued = `/* pgshard_shard: 0 */ select count(*)::int as n from pg_catalog.pg_locks where not granted`
+      await waitFor(async () => (await served.query(queued))[0]?.['n'] === SHARDS)
+      expect((await failureOf(total(client))).code).toBe('40P01')
+      await client.query('rollback')
+      await outsiders
+    })
+    await rig().expectClean()
+  })
 
   it('D5: an error of the statement fails the transaction, and ROLLBACK TO goes on', async () => {
     await withClient(rig().served, async (client) => {

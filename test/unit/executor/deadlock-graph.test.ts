@@ -36,6 +36,17 @@ describe('who waits for whom over shards (hard-parts §3.3)', () => {
     expect(victimsOfDeadlocks([a, b], [waits(0, [2, 1], [1, 2])])).toEqual([])
   })
 
+  it('sees a transaction that waits for itself, or for one that waits for it, by a server that is apart', () => {
+    const servers = [
+      { shard: 0, pid: 1 },
+      { shard: 0, pid: 9, isApart: true },
+    ]
+    const a = party(1, [], { servers })
+    expect(victimsOfDeadlocks([a], [waits(0, [9, 1])])).toEqual([a])
+    expect(victimsOfDeadlocks([a], [waits(0, [9, 7], [7, 1])])).toEqual([a])
+    expect(victimsOfDeadlocks([a], [waits(0, [9, 7], [7, 8])])).toEqual([])
+  })
+
   it('goes through processes of which nothing else is known', () => {
     const [a, b] = [party(1, [0, 1]), party(2, [0, 1])]
     const shards = [waits(0, [2, 5], [5, 1]), waits(1, [11, 12])]

@@ -59,6 +59,7 @@ function collector(user: UserPools, order: number) {
       one.release()
     },
     leaveQueue: () => waiting?.abort(),
+    whenGivenBack: () => Promise.resolve(),
   }
 }
 
@@ -187,5 +188,36 @@ describe('transactions that wait for each other (hard-parts §3.4)', () => {
     for (const one of transaction.held) one.release()
     await settled()
     expect(all.value).toHaveLength(2)
+  })
+
+  it('a scatter whose servers are not free yet waits for that before it stands in line again', async () => {
+    let isArrived = false
+    let tries = 0
+    let end: ((error: Error) => void) | undefined
+    const scatter = {
+      owner: { order: 1, giveBack: undefined as (() => void) | undefined },
+      size: 0,
+      stops: 0,
+      isSentBack: false,
+      acquire(shard: number): string | Promise<string> {
+        if (shard === 0 || isArrived) return `server of ${shard}`
+        // a loop of promises alone would keep everything else from running
+        if (++tries > 100) throw new Error('it asks without end')
+        const wait = new Promise<string>((_, reject) => {
+          end = reject
+        })
+        // a transaction waits for what is released, and goes on seeing it lent
+        queueMicrotask(() => scatter.owner.giveBack?.())
+        return wait
+      },
+      release: () => undefined,
+      leaveQueue: () => end?.(new Error('left')),
+      whenGivenBack: async () => {
+        await new Promise((resolve) => setImmediate(resolve))
+        isArrived = true
+      },
+    }
+    expect(await collectServers(scatter, [0, 1], 'primary')).toEqual(['server of 0', 'server of 1'])
+    expect(tries).toBe(1)
   })
 })

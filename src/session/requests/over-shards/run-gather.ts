@@ -112,6 +112,13 @@ function others(core: SessionCore, shards: readonly number[]): number[] {
   return free.length > 0 ? free : all
 }
 
+/** What a transaction or a pinned session has there must not meet the copies. @throws GATHER_LOCKED: it would wait for the client's own lock, for ever */
+function finishesApart({ transaction, held }: SessionCore): boolean {
+  const isApart = transaction.isExplicit || held.pins.size > 0
+  if (isApart && transaction.locksTables) throw engineError('GATHER_LOCKED')
+  return isApart
+}
+
 async function openSite(
   core: SessionCore,
   request: SeveralRequest,
@@ -121,8 +128,7 @@ async function openSite(
   const { held, transaction, access } = core
   const shards = listShards(plan.target, access.planner.shardCount)
   const role = requestRole(core, [request.statement], [plan])
-  // what a transaction or a pinned session has there must not meet the copies
-  const isApart = transaction.isExplicit || held.pins.size > 0
+  const isApart = finishesApart(core)
   const shard = chooseShard(core, program, isApart ? others(core, shards) : shards)
   const helds: HeldServer[] = []
   for (const one of shards) {
