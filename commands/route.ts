@@ -41,9 +41,7 @@ export default class Route extends BaseCommand {
   }
 
   async run(): Promise<RouteDescription | undefined> {
-    // the parser is compiled beside all that follows
-    const parser = import('../src/sql/parse.js').then(({ loadParser }) => loadParser())
-    parser.catch(() => undefined) // asked again, and told, by the planner
+    void import('../src/routing/parser-ahead.js').then(({ startParser }) => startParser())
     const { args, flags } = await this.parse(Route)
     const sql = readSql(args.sql, flags.file)
     const [
