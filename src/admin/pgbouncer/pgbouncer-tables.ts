@@ -21,7 +21,7 @@ import {
 } from '../show-table.js'
 import { plainTables } from '../show-tables.js'
 import { statsTables } from './pgbouncer-stats.js'
-import { userPools } from './pool-sums.js'
+import { userPoolKey, userPools } from './pool-sums.js'
 
 const int = <R>(name: string, value: (row: R) => number): ColumnOf<R> => ({
   name,
@@ -120,6 +120,16 @@ const bufferColumns: readonly ColumnOf<Socket>[] = [
 
 const allSockets = (view: ProxyView): Socket[] => [...clientSockets(view), ...serverSockets(view)]
 
+/** How many clients have each key. */
+function countClients(view: ProxyView, keyOf: (client: ClientView) => string): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const client of view.clients()) {
+    const key = keyOf(client)
+    counts.set(key, (counts.get(key) ?? 0) + 1)
+  }
+  return counts
+}
+
 interface PoolRow {
   readonly pool: PoolView
   readonly clients: number
@@ -128,13 +138,10 @@ interface PoolRow {
 /** Clients with a server, and those that ask for none. */
 const clientsOf = ({ pool, clients }: PoolRow): number => Math.max(0, clients - pool.clientsWaiting)
 
-const poolRows = (view: ProxyView): PoolRow[] =>
-  userPools(view).map((pool) => ({
-    pool,
-    clients: view
-      .clients()
-      .filter(({ user, database }) => user === pool.user && database === pool.database).length,
-  }))
+function poolRows(view: ProxyView): PoolRow[] {
+  const clients = countClients(view, userPoolKey)
+  return userPools(view).map((pool) => ({ pool, clients: clients.get(userPoolKey(pool)) ?? 0 }))
+}
 
 const pools = table<PoolRow>(
   [
@@ -183,11 +190,12 @@ const databases = table<DatabaseRow>(
     int('paused', (d) => (d.isPaused ? 1 : 0)),
     int('disabled', (d) => (d.isDisabled ? 1 : 0)),
   ],
-  (view) =>
-    view.databases().map((database) => ({
-      ...database,
-      clients: view.clients().filter((client) => client.database === database.name).length,
-    })),
+  (view) => {
+    const clients = countClients(view, ({ database }) => database)
+    return view
+      .databases()
+      .map((database) => ({ ...database, clients: clients.get(database.name) ?? 0 }))
+  },
 )
 
 interface UserRow {
@@ -208,15 +216,16 @@ const users = table<UserRow>(
     none('max_user_client_connections'),
     int('current_client_connections', (u) => u.clients),
   ],
-  (view) =>
-    view.users().map(({ name, poolMode }) => ({
+  (view) => {
+    const pools = view.pools()
+    const clients = countClients(view, ({ user }) => user)
+    return view.users().map(({ name, poolMode }) => ({
       name,
       poolMode,
-      servers: userPools(view)
-        .filter(({ user }) => user === name)
-        .reduce((sum, { total }) => sum + total, 0),
-      clients: view.clients().filter(({ user }) => user === name).length,
-    })),
+      servers: pools.filter(({ user }) => user === name).reduce((sum, { total }) => sum + total, 0),
+      clients: clients.get(name) ?? 0,
+    }))
+  },
 )
 
 /** PgBouncer has no word for a limit that is none. */

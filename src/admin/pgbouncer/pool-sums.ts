@@ -76,13 +76,13 @@ function sumsOf<R>(
   return sums
 }
 
+/** Of a pool as PgBouncer has it, and of a client whose servers come from it. */
+export const userPoolKey = ({ database, user }: { database: string; user: string }): string =>
+  JSON.stringify([database, user])
+
 /** One pool for each user of a database. */
 export const userPools = (view: ProxyView): PoolView[] => [
-  ...sumsOf(
-    view.pools(),
-    ({ database, user }) => JSON.stringify([database, user]),
-    addPools,
-  ).values(),
+  ...sumsOf(view.pools(), userPoolKey, addPools).values(),
 ]
 
 /** One row for each database: what its pools and its clients did. */

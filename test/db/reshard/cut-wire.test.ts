@@ -8,9 +8,10 @@ import { noGate } from '../../../src/reshard/cutover/traffic-gate.js'
 import { type RunOptions, resumeReshard, runReshard } from '../../../src/reshard/reshard.js'
 import type { ReshardSide } from '../../../src/reshard/side.js'
 import { startCuttingWire } from '../../support/cutting-wire.js'
-import { connect, shopSharding } from '../../support/moving-shop.js'
+import { connect } from '../../support/moving-shop.js'
 import { bySize } from '../../support/test-size.js'
 import { usePostgres } from '../../support/use-postgres.js'
+import { makeSide } from './move-rig.js'
 
 const settings = { max_wal_senders: '60', max_replication_slots: '60' }
 const postgres = usePostgres({ version: 15, settings })
@@ -21,13 +22,9 @@ test.each(bySize(['target'] as const, ['target', 'source'] as const))(
     const [server] = postgres().servers
     const wire = await startCuttingWire(server!.host, server!.port)
     const side = async (name: string, count: number): Promise<ReshardSide> => {
-      const shards: HostTarget[] = []
+      const made = await makeSide(postgres(), name, count)
       const port = name === which ? wire.port : server!.port
-      for (let shard = 0; shard < count; shard++) {
-        const database = await postgres().createDatabase()
-        shards.push({ host: server!.host, port, user: postgres().user, database })
-      }
-      return { name, shards, sharding: shopSharding(count) }
+      return { ...made, shards: made.shards.map((shard) => ({ ...shard, port })) }
     }
     const source = await side('source', 1)
     const target = await side('target', 2)

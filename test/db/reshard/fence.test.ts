@@ -23,19 +23,13 @@ import { readSourceTables } from '../../../src/reshard/preflight/source-table.js
 import { type ReshardSide, withShard } from '../../../src/reshard/side.js'
 import { connect } from '../../support/moving-shop.js'
 import { usePostgres } from '../../support/use-postgres.js'
+import { makeSide } from './move-rig.js'
 import { bigSharding, on } from './verify-rig.js'
 
 const postgres = usePostgres({ version: 15 })
 const PASS = 'pgshard_fence_test'
 
-async function side(name: string): Promise<ReshardSide> {
-  const [server] = postgres().servers
-  const database = await postgres().createDatabase()
-  const shards: HostTarget[] = [
-    { host: server!.host, port: server!.port, user: postgres().user, database },
-  ]
-  return { name, shards, sharding: bigSharding(1) }
-}
+const side = (name: string): Promise<ReshardSide> => makeSide(postgres(), name, 1, bigSharding(1))
 
 const first = (of: ReshardSide): HostTarget => of.shards[0] as HostTarget
 

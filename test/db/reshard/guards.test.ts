@@ -15,6 +15,7 @@ import type { ReshardSide } from '../../../src/reshard/side.js'
 import { connect } from '../../support/moving-shop.js'
 import { usePostgres } from '../../support/use-postgres.js'
 import { waitFor } from '../../support/wait-for.js'
+import { makeSide } from './move-rig.js'
 import { bigSharding, on } from './verify-rig.js'
 
 const postgres = usePostgres({
@@ -22,15 +23,8 @@ const postgres = usePostgres({
   settings: { max_wal_senders: '20', max_replication_slots: '20' },
 })
 
-async function side(name: string, count: number): Promise<ReshardSide> {
-  const [server] = postgres().servers
-  const shards: HostTarget[] = []
-  for (let shard = 0; shard < count; shard++) {
-    const database = await postgres().createDatabase()
-    shards.push({ host: server!.host, port: server!.port, user: postgres().user, database })
-  }
-  return { name, shards, sharding: bigSharding(count) }
-}
+const side = (name: string, count: number): Promise<ReshardSide> =>
+  makeSide(postgres(), name, count, bigSharding(count))
 
 async function move(limits: Partial<GuardLimits>): Promise<{ given: RunOptions; said: string[] }> {
   const source = await side('a', 1)

@@ -3,6 +3,7 @@ import type { HostTarget } from '../../../src/pg/host-client.js'
 import type { ReshardSide } from '../../../src/reshard/side.js'
 import type { ShardingConfig } from '../../../src/sharding/sharded-table.js'
 import { connect, shardOf, shopSharding } from '../../support/moving-shop.js'
+import type { TestPostgres } from '../../support/postgres.js'
 import { usePostgres } from '../../support/use-postgres.js'
 
 /** A server for the file, and `side`, which makes a database a shard on it. */
@@ -11,16 +12,23 @@ export function useSides(): {
 } {
   const settings = { max_wal_senders: '60', max_replication_slots: '60' }
   const postgres = usePostgres({ version: 15, settings })
-  const side = async (name: string, count: number, sharding = shopSharding(count)) => {
-    const [server] = postgres().servers
-    const shards: HostTarget[] = []
-    for (let shard = 0; shard < count; shard++) {
-      const database = await postgres().createDatabase()
-      shards.push({ host: server!.host, port: server!.port, user: postgres().user, database })
-    }
-    return { name, shards, sharding }
+  return { side: (name, count, sharding) => makeSide(postgres(), name, count, sharding) }
+}
+
+/** A side on the first server, with a new database a shard. */
+export async function makeSide(
+  postgres: TestPostgres,
+  name: string,
+  count: number,
+  sharding = shopSharding(count),
+): Promise<ReshardSide> {
+  const [server] = postgres.servers
+  const shards: HostTarget[] = []
+  for (let shard = 0; shard < count; shard++) {
+    const database = await postgres.createDatabase()
+    shards.push({ host: server!.host, port: server!.port, user: postgres.user, database })
   }
-  return { side }
+  return { name, shards, sharding }
 }
 
 /** Statements on one connection; rows of the last. */

@@ -8,33 +8,16 @@ import { configSwitch } from '../../../src/reshard/cutover/switch-config.js'
 import { type RunOptions, runReshard } from '../../../src/reshard/reshard.js'
 import type { ReshardSide } from '../../../src/reshard/side.js'
 import { verifyQuiet } from '../../../src/reshard/verify/verify.js'
-import {
-  connect,
-  FakeProxy,
-  shardOf,
-  shopSchema,
-  shopSharding,
-  Writers,
-} from '../../support/moving-shop.js'
+import { connect, FakeProxy, shardOf, shopSchema, Writers } from '../../support/moving-shop.js'
 import { usePostgres } from '../../support/use-postgres.js'
 import { waitFor } from '../../support/wait-for.js'
+import { makeSide } from './move-rig.js'
 
 const settings = { max_wal_senders: '60', max_replication_slots: '60' }
 const postgres = usePostgres({ version: 15, settings })
 
-async function side(name: string, count: number): Promise<ReshardSide> {
-  const [server] = postgres().servers
-  const shards: HostTarget[] = []
-  for (let shard = 0; shard < count; shard++) {
-    shards.push({
-      host: server!.host,
-      port: server!.port,
-      user: postgres().user,
-      database: await postgres().createDatabase(),
-    })
-  }
-  return { name, shards, sharding: shopSharding(count) }
-}
+const side = (name: string, count: number): Promise<ReshardSide> =>
+  makeSide(postgres(), name, count)
 
 async function seed(source: ReshardSide, rows: number): Promise<void> {
   for (const [shard, target] of source.shards.entries()) {

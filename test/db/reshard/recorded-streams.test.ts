@@ -16,6 +16,7 @@ import { connect, shardOf, shopSharding } from '../../support/moving-shop.js'
 import type { TestPostgres } from '../../support/postgres.js'
 import { bySize } from '../../support/test-size.js'
 import { usePostgres } from '../../support/use-postgres.js'
+import { makeSide } from './move-rig.js'
 
 interface Recorded {
   readonly id: string
@@ -41,15 +42,8 @@ function sharding(shardCount: number): ShardingConfig {
   return { shardCount, tables, referenceTables: [], schemas: [], otherTables: 'reference' }
 }
 
-async function side(name: string, count: number, postgres: TestPostgres): Promise<ReshardSide> {
-  const [server] = postgres.servers
-  const shards: HostTarget[] = []
-  for (let shard = 0; shard < count; shard++) {
-    const database = await postgres.createDatabase()
-    shards.push({ host: server!.host, port: server!.port, user: postgres.user, database })
-  }
-  return { name, shards, sharding: sharding(count) }
-}
+const side = (name: string, count: number, postgres: TestPostgres): Promise<ReshardSide> =>
+  makeSide(postgres, name, count, sharding(count))
 
 async function rowsOf(target: HostTarget, sql: string): Promise<(string | null)[][]> {
   const client = await connect(target)

@@ -6,32 +6,20 @@ import type { HostTarget } from '../../../src/pg/host-client.js'
 import type { ConfigSwitch } from '../../../src/reshard/cutover/switch-config.js'
 import { noGate } from '../../../src/reshard/cutover/traffic-gate.js'
 import { runReshard } from '../../../src/reshard/reshard.js'
-import type { ReshardSide } from '../../../src/reshard/side.js'
-import { connect, shopSharding } from '../../support/moving-shop.js'
-import type { TestPostgres } from '../../support/postgres.js'
+import { connect } from '../../support/moving-shop.js'
 import { bySize } from '../../support/test-size.js'
 import { usePostgres } from '../../support/use-postgres.js'
 import { waitFor } from '../../support/wait-for.js'
-import { on } from './move-rig.js'
+import { makeSide, on } from './move-rig.js'
 
 const settings = { max_wal_senders: '20', max_replication_slots: '20' }
 /** Asks for a sign of life after half of this. */
 const eager = usePostgres({ version: 15, settings: { ...settings, wal_sender_timeout: '2s' } })
 const targets = usePostgres({ version: 15, settings })
 
-async function side(name: string, count: number, postgres: TestPostgres): Promise<ReshardSide> {
-  const [server] = postgres.servers
-  const shards: HostTarget[] = []
-  for (let shard = 0; shard < count; shard++) {
-    const database = await postgres.createDatabase()
-    shards.push({ host: server!.host, port: server!.port, user: postgres.user, database })
-  }
-  return { name, shards, sharding: shopSharding(count) }
-}
-
 /** A move that follows until it is stopped. */
 async function following() {
-  const [source, target] = [await side('a', 1, eager()), await side('b', 2, targets())]
+  const [source, target] = [await makeSide(eager(), 'a', 1), await makeSide(targets(), 'b', 2)]
   const first = source.shards[0] as HostTarget
   await on(
     first,

@@ -1,20 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../../src/base/clock.js'
-import { type ConninfoEnvironment, parseConninfo } from '../../../src/topology/conninfo.js'
+import { parseConninfo } from '../../../src/topology/conninfo.js'
 import {
   type Candidate,
   connectCandidates,
   type SessionState,
 } from '../../../src/topology/host-candidates.js'
 import { Prng, type Uint64Source } from '../../../src/topology/prng.js'
-
-const environment: ConninfoEnvironment = {
-  variables: {},
-  userName: 'me',
-  homeDirectory: '/',
-  defaultHost: 'localhost',
-  readFile: () => undefined,
-}
+import { bareEnvironment as environment } from '../../support/conninfo-environment.js'
 
 const refused = () => Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })
 const fatal = (code: string) => Object.assign(new Error(`no ${code}`), { code, severity: 'FATAL' })

@@ -2,17 +2,11 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.js'
 import { systemRandom } from '../../../src/pg/connect.js'
-import { type ConninfoEnvironment, parseConninfo } from '../../../src/topology/conninfo.js'
+import { parseConninfo } from '../../../src/topology/conninfo.js'
 import { type Candidate, connectCandidates } from '../../../src/topology/host-candidates.js'
 import { Prng, type Uint64Source } from '../../../src/topology/prng.js'
+import { bareEnvironment as environment } from '../../support/conninfo-environment.js'
 
-const environment: ConninfoEnvironment = {
-  variables: {},
-  userName: 'me',
-  homeDirectory: '/',
-  defaultHost: 'localhost',
-  readFile: () => undefined,
-}
 const refused = () => Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })
 
 interface World {

@@ -1,18 +1,11 @@
 /** What becomes of connections that are open and not taken, and which sessions fit. */
 import { expect, test } from 'vitest'
-import { type ConninfoEnvironment, parseConninfo } from '../../../src/topology/conninfo.js'
+import { parseConninfo } from '../../../src/topology/conninfo.js'
 import { connectCandidates, sessionMismatch } from '../../../src/topology/host-candidates.js'
 import { Prng } from '../../../src/topology/prng.js'
+import { bareEnvironment as environment } from '../../support/conninfo-environment.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { waitFor } from '../../support/wait-for.js'
-
-const environment: ConninfoEnvironment = {
-  variables: {},
-  userName: 'me',
-  homeDirectory: '/',
-  defaultHost: 'localhost',
-  readFile: () => undefined,
-}
 
 test('a primary is one whose sessions begin read-only, too', () => {
   const state = { inHotStandby: false, defaultReadOnly: true }
