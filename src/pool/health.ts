@@ -39,7 +39,7 @@ export class Health {
   #isHealthy = true
   #ban: Ban | undefined
   #nextCheckMs: number
-  #isChecking = false
+  #checking: Promise<void> | undefined
   #lastCheckAtMs: number | undefined
 
   constructor(options: HealthOptions) {
@@ -116,13 +116,19 @@ export class Health {
     this.#ban = older.#ban
   }
 
-  /** One beat: runs a check when it is time. */
-  async beat(): Promise<void> {
-    if (this.#isChecking || !this.#isDue()) return
-    this.#isChecking = true
+  /** One beat: runs a check when it is time; while one runs, resolves with it. */
+  beat(): Promise<void> {
+    if (this.#checking) return this.#checking
+    if (!this.#isDue()) return Promise.resolve()
+    this.#checking = this.#check().finally(() => {
+      this.#checking = undefined
+    })
+    return this.#checking
+  }
+
+  async #check(): Promise<void> {
     const mustOpen = this.#ban !== undefined || !this.#isHealthy
     const isGood = await this.#options.check(mustOpen)
-    this.#isChecking = false
     this.#lastCheckAtMs = this.#now()
     const { idleCheckIntervalMs } = this.#options.settings
     const interval = idleCheckIntervalMs > 0 ? idleCheckIntervalMs : Number.POSITIVE_INFINITY
