@@ -120,6 +120,10 @@ const sorted = (answer: Answer): string[] => asMultiset(answer.rows)
 const faultOf = ({ error }: Answer): string | undefined =>
   error?.sqlstate.replace(/^23\d{3}$/, '23')
 
+/** What rows can be at fault for: a bad value, a broken constraint, a row that would be changed twice. */
+const isFaultOfRows = (fault: string | undefined): boolean =>
+  /^(?:22\w{3}|23|21000)$/.test(fault ?? '')
+
 const templateOf = (sql: string): string =>
   sql
     .replace(/'(?:[^']|'')*'/g, '?')
@@ -140,6 +144,9 @@ describe('generated writes over plain and sharded', () => {
   const refused = new Map<string, string>()
   const templates = new Set<string>()
   let ran = 0
+  let failed = 0
+  /** Where another one of several faults was told. */
+  const otherFaults: string[] = []
   const asked = (sql: string): string => {
     const template = templateOf(sql)
     templates.add(template)
@@ -160,8 +167,12 @@ describe('generated writes over plain and sharded', () => {
 
   const compare = (sql: string, direct: Answer, over: Answer): void => {
     if (direct.error) {
-      // of several faults each server meets another one first
-      expect(faultOf(over), `${sql}\n${over.error?.message}`).toBe(faultOf(direct))
+      failed++
+      const [plainFault, fault] = [faultOf(direct), faultOf(over)]
+      // Of rows with several faults the one that is met first is told: on one PostgreSQL the order of rows decides.
+      if (fault !== plainFault && isFaultOfRows(plainFault) && isFaultOfRows(fault))
+        otherFaults.push(`${fault} for ${plainFault}: ${sql}`)
+      else expect(fault, `${sql}\n${over.error?.message}`).toBe(plainFault)
       expect(over.rows, sql).toEqual([])
       return
     }
@@ -222,6 +233,10 @@ describe('generated writes over plain and sharded', () => {
     expect(refused.size).toBeLessThanOrEqual(templates.size / 10)
   })
 
+  it('D117: which one of several faults is told differs in one of twenty failures at most', () => {
+    expect(otherFaults.length, otherFaults.join('\n')).toBeLessThanOrEqual(1 + failed / 20)
+  })
+
   afterAll(() => {
     const families = new Map<string, [number, number]>()
     for (const template of templates) {
@@ -230,7 +245,8 @@ describe('generated writes over plain and sharded', () => {
     }
     const reasons = new Set(refused.values())
     console.log(
-      `seed ${seed}: ${ran} writes of ${templates.size} templates, ${refused.size} refused`,
+      `seed ${seed}: ${ran} writes of ${templates.size} templates, ${refused.size} refused, ` +
+        `${failed} failed, ${otherFaults.length} with another one of their faults`,
     )
     console.log(Object.fromEntries(families), [...reasons])
   })
