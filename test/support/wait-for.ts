@@ -12,7 +12,7 @@ export async function waitFor<T>(
   condition: () => T | Promise<T>,
   options: WaitOptions = {},
 ): Promise<NonNullable<T>> {
-  const { deadlineMs = 10_000, intervalMs = 20, what = condition.toString() } = options
+  const { deadlineMs = 20_000, intervalMs = 20, what = condition.toString() } = options
   const end = performance.now() + deadlineMs
   let last: unknown
   do {
