@@ -122,6 +122,22 @@ function checkRanges(scope: Scope, given: readonly MappingEntry[]): void {
   })
 }
 
+/** What the keys of an entry make of it, in the words of [[sharded_mappings]]. */
+function kindOf({ values, start, end }: MappingEntry): 'list' | 'range' | 'default' {
+  if (values !== undefined) return 'list'
+  return (start ?? end) === undefined ? 'default' : 'range'
+}
+
+/** A kind that is written must be what the other keys say. */
+function checkKind(scope: Scope, given: MappingEntry): void {
+  const { kind } = given.entry.values
+  const own = kindOf(given)
+  if (kind === undefined || kind === own) return
+  const keys = { list: 'values', range: 'start or end', default: 'a shard only' }[own]
+  const what = `kind = "${kind}" contradicts the entry, which has ${keys} (kind = "${own}")`
+  scope.problems.error(given.entry.placeOf('kind'), what)
+}
+
 function onlyFallback(scope: Scope, fallbacks: readonly MappingEntry[]): number | undefined {
   const [first, second] = fallbacks
   if (second)
@@ -134,12 +150,12 @@ function onlyFallback(scope: Scope, fallbacks: readonly MappingEntry[]): number 
 
 /** Compiles a mapping of at least one entry. */
 export function compileMapping(entries: readonly MappingEntry[], scope: Scope): Placement {
-  const lists = entries.filter((one) => one.values !== undefined)
-  const ranges = entries.filter(
-    (one) => one.values === undefined && (one.start ?? one.end) !== undefined,
-  )
-  const fallbacks = entries.filter((one) => !lists.includes(one) && !ranges.includes(one))
-  for (const one of entries) checkShard(scope, one.shard, one.entry.placeOf('shard'))
+  const ofKind = (kind: string) => entries.filter((one) => kindOf(one) === kind)
+  const [lists, ranges, fallbacks] = [ofKind('list'), ofKind('range'), ofKind('default')]
+  for (const one of entries) {
+    checkShard(scope, one.shard, one.entry.placeOf('shard'))
+    checkKind(scope, one)
+  }
   for (const one of lists) {
     if ((one.start ?? one.end) !== undefined)
       scope.problems.error(one.entry.place, 'an entry has values, or start and end, not both')

@@ -82,18 +82,9 @@ function mappingOf(values: TableValues, entry: Entry, scope: Scope): readonly Ma
   )
 }
 
-/** Keys whose effect decides where rows lie: to ignore them would answer wrongly. */
-function refuseUnsupported(values: TableValues, entry: Entry, problems: Problems): void {
-  if (values.lookupQuery === undefined) return
-  const what =
-    'lookup_query is not supported: rows would be misplaced when its answer changes; use sharded_mappings'
-  problems.error(entry.placeOf('lookup_query'), what)
-}
-
 function compileTable(entry: Entry, scope: Scope): ShardedTable | undefined {
   const values = withDefaults(shardedTableKeys, entry.values)
   if (values.column === undefined) return undefined
-  refuseUnsupported(values, entry, scope.problems)
   const keyType: KeyType = values.dataType
   const mapping = mappingOf(values, entry, scope)
   if (mapping.length > 0) {

@@ -13,6 +13,7 @@ import {
   outputName,
   type ValuesOf,
 } from './key-types.js'
+import { refusalReasons } from './refused-keys.js'
 
 /** One table as written: values by TOML key, checked and normalised; only those that were written. */
 export interface Entry {
@@ -96,6 +97,11 @@ export function bracketed(section: Pick<SectionDefinition, 'name' | 'list'>): st
   return section.list ? `[[${section.name}]]` : `[${section.name}]`
 }
 
+const reasonOf = (section: SectionDefinition, key: string): string => {
+  const reason = refusalReasons[`${section.name}.${key}`]
+  return reason === undefined ? '' : `: ${reason}`
+}
+
 /** Says of a key that was written, in a file or in the environment, when it is refused or not needed. */
 export function tellEffect(
   section: SectionDefinition,
@@ -108,7 +114,7 @@ export function tellEffect(
   const effect = effectOf(section.name, key, definition)
   const name = section.name === 'general' ? key : `${section.name}.${key}`
   if (effect === 'refused' && value !== definition.fallback)
-    problems.error(place, `${name} is not supported yet`)
+    problems.error(place, `${name} is not supported yet${reasonOf(section, key)}`)
   if (effect === 'unused') problems.warn(place, `${name} is not used: ${definition.unused}`)
 }
 

@@ -16,7 +16,7 @@ export const parserLevels = [
 ] as const
 export const parserEngines = ['pg_query_protobuf', 'pg_query_raw'] as const
 export const alwaysRead = 'every statement is read, once a template'
-const noLookups = 'lookup_query is refused'
+export const noLookups = 'lookup_query is refused'
 const oneParser = "there is one parser here, PostgreSQL's own"
 
 export const parserKeys = {

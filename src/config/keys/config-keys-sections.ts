@@ -1,7 +1,7 @@
 /** Keys of the smaller sections, and of the sharding tables. Descriptions only. */
 
 import { keyTypes } from '../../datum/key-type.js'
-import { alwaysRead, parserEngines, parserLevels } from './config-keys-routing.js'
+import { alwaysRead, noLookups, parserEngines, parserLevels } from './config-keys-routing.js'
 import {
   boolean,
   bytes,
@@ -48,6 +48,7 @@ export const shardedTableKeys = {
     ['value', 'shard'],
     'value',
     'Whether it returns a key or the number of a shard.',
+    { unused: noLookups },
   ),
   buckets: integer(undefined, 'Modulus of the hash; absent: the number of shards, as PgDog.', {
     own: true,
@@ -78,7 +79,11 @@ export const shardedMappingKeys = {
   column: string(undefined, 'Column of the sharding key.', { required: true }),
   table: string(undefined, 'Name of the table.'),
   schema: string(undefined, 'Its schema.'),
-  kind: oneOf(['list', 'range', 'default'], 'list', 'What the entry says.'),
+  kind: oneOf(
+    ['list', 'range', 'default'],
+    undefined,
+    'What the entry is; absent: what its other keys say.',
+  ),
   ...mappingKeys_,
   shard: integer(undefined, 'The shard.', { required: true }),
 } as const
@@ -184,7 +189,10 @@ export const pluginKeys = {
 } as const
 
 export const queryParserKeys = {
-  database: string(undefined, 'Name of the database.', { required: true }),
+  database: string(undefined, 'Name of the database.', {
+    required: true,
+    unused: 'its entry has nothing that counts here',
+  }),
   level: oneOf(parserLevels, 'auto', 'Instead of general.query_parser.', { unused: alwaysRead }),
   engine: oneOf(parserEngines, undefined, 'Instead of general.query_parser_engine.', {
     unused: "there is one parser here, PostgreSQL's own",

@@ -186,7 +186,7 @@ describe('sharded tables', () => {
     [
       'lookup',
       'lookup_query = "select 1" #!',
-      'lookup_query is not supported: rows would be misplaced when its answer changes; use sharded_mappings',
+      'sharded_tables.lookup_query is not supported yet: rows would be misplaced when its answer changes; use sharded_mappings',
     ],
     ['vector', 'data_type = "vector" #!', 'a vector key needs centroids'],
     [
