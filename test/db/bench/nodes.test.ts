@@ -197,9 +197,13 @@ describe('thresholds', () => {
 })
 
 describe.skipIf(isMissing('pgbench'))('the report', () => {
-  /** Numbers of a report blanked: its shape. */
+  /** Numbers of a report blanked: its shape, with as many decimals. */
   const shape = (lines: readonly string[]) =>
-    lines.map((line) => line.replace(/\d+(\.\d+)?/g, (n) => (n.includes('.') ? '0.0' : '0')))
+    lines.map((line) =>
+      line.replace(/\d+(?:\.(\d+))?/g, (_, decimals) =>
+        decimals === undefined ? '0' : `0.${'0'.repeat(decimals.length)}`,
+      ),
+    )
 
   test.each<[string, string[], Parameters<typeof benchRun>[1]]>([
     ['plain', ['-c', '2', '-t', '10'], { client: 2, transactions: 10 }],
