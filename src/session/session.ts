@@ -208,8 +208,12 @@ export class Session implements ClientHandle {
 
   /** A request runs, or one that was flushed waits for its server or for room on the way there. */
   get #mustQueue(): boolean {
-    if (this.#behind !== undefined) return true
+    if (this.#behind !== undefined || this.#readsSchema) return true
     return this.#isBusy || this.#core.isWaiting || this.#extended.awaitsCopy || this.#isServerFull
+  }
+
+  get #readsSchema(): boolean {
+    return this.#core.transaction.schemaReading !== undefined
   }
 
   /** What was flushed to a server stands in our memory still: it must leave before more is taken. */
@@ -277,7 +281,7 @@ export class Session implements ClientHandle {
   #runBehind(): void {
     const frame = this.#behind
     if (!frame) return this.#drainQueue()
-    if (this.#core.isWaiting) return
+    if (this.#core.isWaiting || this.#readsSchema) return
     const run = () => {
       if (this.#behind !== frame) return
       this.#behind = undefined

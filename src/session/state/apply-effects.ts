@@ -73,6 +73,8 @@ export interface EffectTarget {
   readonly figures: ClientFigures
   /** Absent while the client never listened. */
   readonly listening: unknown
+  readonly isSharded: boolean
+  readonly hooks: { waitEnded(): void }
 }
 
 /** Applies them; returns the frame to send in the place of the server's CommandComplete, if any. */
@@ -130,13 +132,27 @@ const changesKeys: Readonly<Record<string, RegExp>> = {
   'CREATE VIEW': /\bor\s+replace\b/i,
 }
 
-function noteSchema({ transaction, access }: EffectTarget, tag: string, sql: string): void {
+function noteSchema(target: EffectTarget, tag: string, sql: string): void {
+  const { transaction, access } = target
   transaction.changedSchema = transaction.isExplicit
-  if (transaction.isExplicit) {
-    transaction.changedMeanings ||= changesMeanings.test(tag)
-    transaction.changedKeys ||= changesKeys[tag]?.test(sql) === true
-  }
+  if (!transaction.isExplicit) return readSchema(target)
+  transaction.changedMeanings ||= changesMeanings.test(tag)
+  transaction.changedKeys ||= changesKeys[tag]?.test(sql) === true
   void access.schemaChanged()
+}
+
+/** What the client has changed, its next statement finds. One shard is planned for without the schema. */
+function readSchema(target: EffectTarget): void {
+  const reading = target.access.schemaChanged()
+  if (!reading || !target.isSharded) return
+  const { transaction, hooks } = target
+  transaction.schemaReading = reading
+  const read = () => {
+    if (transaction.schemaReading !== reading) return
+    transaction.schemaReading = undefined
+    hooks.waitEnded()
+  }
+  reading.then(read, read)
 }
 
 /** What now lives on the server, or no longer does. */
@@ -183,7 +199,7 @@ function applyTransaction(
   if (!effect) return
   // others see the change only now, or it is undone
   const ends = effect.kind === 'commit' || effect.kind.startsWith('rollback')
-  if (ends && transaction.changedSchema) void target.access.schemaChanged()
+  if (ends && transaction.changedSchema) readSchema(target)
   switch (effect.kind) {
     case 'begin':
       if (!transaction.isExplicit) transaction.begin(effect, statement.sql, 'open')

@@ -27,6 +27,31 @@ describe('schema changes over shards', () => {
     await client.end()
   })
 
+  it('D118: what is made shard by shard, by a hint, is there for the next statement', async () => {
+    const { key, served } = rig()
+    const client = await served.connect()
+    await client.query('drop table big')
+    for (let shard = 0; shard < SHARDS; shard++)
+      await client.query(`/* pgshard_shard: ${shard} */ create table big (k bigint, n int)`)
+    await client.query(`insert into big values (${key(1)}, 1)`)
+    for (let shard = 0; shard < SHARDS; shard++) {
+      await client.query('begin')
+      await client.query(`/* pgshard_shard: ${shard} */ alter table big add column more int`)
+      await client.query('commit')
+    }
+    // what was sent before the answers came is planned no sooner
+    const answers = await Promise.all([
+      ...[0, 1, 2].map((shard) =>
+        client.query(`/* pgshard_shard: ${shard} */ alter table big rename column n to m`),
+      ),
+      client.query({ text: 'select m, more from big where k = $1', values: [key(1)] }),
+    ])
+    expect(answers.at(-1)?.rows).toEqual([{ m: 1, more: null }])
+    await client.query('drop table big')
+    await client.query('create table big (id bigserial primary key, k bigint, n int)')
+    await client.end()
+  })
+
   it('D118: RESTART IDENTITY leaves sequences that setup has made disjoint so', async () => {
     const { key, onShard, served } = rig()
     for (let shard = 0; shard < SHARDS; shard++) {
