@@ -211,6 +211,25 @@ export function checkTarget(
   ]
 }
 
+/** What is made on a target is given to the owner that it has on the source, who must be able to have it. */
+export function checkOwners(where: string, facts: ServerFacts, source: ServerFacts): Problem[] {
+  const user = quoteName(facts.user)
+  const isThere = (role: string): boolean => facts.roles.includes(role)
+  const closed = source.owners
+    .filter((role) => isThere(role) && !facts.settableRoles.includes(role))
+    .map((role) => {
+      const what = `user ${facts.user} may not SET ROLE to "${role}", who owns tables or other objects of the source`
+      return error(where, what, `GRANT ${quoteName(role)} TO ${user}`)
+    })
+  const homeless = source.ownersInPublic
+    .filter((role) => isThere(role) && !facts.creatorsInPublic.includes(role))
+    .map((role) => {
+      const what = `role "${role}", who owns objects in schema public of the source, may not create there`
+      return error(where, what, `GRANT CREATE ON SCHEMA public TO ${quoteName(role)}`)
+    })
+  return [...closed, ...homeless]
+}
+
 function checkTargetServer(where: string, facts: ServerFacts, source: ServerFacts): Problem[] {
   const found: Problem[] = []
   if (Math.floor(facts.version / 10_000) < Math.floor(source.version / 10_000)) {

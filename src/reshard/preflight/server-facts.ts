@@ -40,6 +40,12 @@ export interface ServerFacts {
   readonly roles: readonly string[]
   /** Owners and grantees of what a user made. */
   readonly usedRoles: readonly string[]
+  /** Owners of what a user made, with those of objects in schema public apart. */
+  readonly owners: readonly string[]
+  readonly ownersInPublic: readonly string[]
+  /** Roles that the user can become, and such that may create in schema public. */
+  readonly settableRoles: readonly string[]
+  readonly creatorsInPublic: readonly string[]
   /** Objects besides tables that a user made, by kind. */
   readonly otherObjects: number
   readonly materializedViews: readonly string[]
@@ -65,6 +71,17 @@ export interface ForeignKey {
 const isUserSchema = `n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgshard') AND n.nspname !~ '^pg_'`
 const notOfExtension = (catalog: string, oid: string): string =>
   `NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = '${catalog}'::regclass AND d.objid = ${oid} AND d.deptype = 'e')`
+
+/** Owners of tables, views, sequences and types of rows, of functions, other types and schemas; extensions bring their own. */
+const ownersOf = (where: string): string => `
+  SELECT c.relowner AS owner FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+   WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f', 'c') AND ${isUserSchema} AND ${where} AND ${notOfExtension('pg_class', 'c.oid')}
+  UNION SELECT p.proowner FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+   WHERE ${isUserSchema} AND ${where} AND ${notOfExtension('pg_proc', 'p.oid')}
+  UNION SELECT t.typowner FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
+   WHERE t.typtype IN ('d', 'e', 'r') AND ${isUserSchema} AND ${where} AND ${notOfExtension('pg_type', 't.oid')}
+  UNION SELECT n.nspowner FROM pg_namespace n
+   WHERE n.nspname <> 'public' AND ${isUserSchema} AND ${where} AND ${notOfExtension('pg_namespace', 'n.oid')}`
 
 const factsQuery = `
 SELECT current_setting('server_version_num') AS version, current_setting('wal_level') AS wal_level,
@@ -100,6 +117,12 @@ SELECT current_setting('server_version_num') AS version, current_setting('wal_le
   (SELECT json_agg(DISTINCT r.rolname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      CROSS JOIN LATERAL (SELECT c.relowner AS oid UNION SELECT (aclexplode(c.relacl)).grantee) used
      JOIN pg_roles r ON r.oid = used.oid WHERE ${isUserSchema})::text AS used_roles,
+  (SELECT json_agg(DISTINCT r.rolname) FROM (${ownersOf('true')}) o JOIN pg_roles r ON r.oid = o.owner)::text AS owners,
+  (SELECT json_agg(DISTINCT r.rolname) FROM (${ownersOf(`n.nspname = 'public'`)}) o JOIN pg_roles r ON r.oid = o.owner)::text AS public_owners,
+  (SELECT json_agg(rolname) FROM pg_roles WHERE pg_has_role(oid,
+     CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END))::text AS settable,
+  (SELECT json_agg(r.rolname) FROM pg_roles r JOIN pg_namespace n ON n.nspname = 'public'
+    WHERE has_schema_privilege(r.oid, n.oid, 'CREATE'))::text AS public_creators,
   ((SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE c.relkind IN ('v', 'm', 'S', 'c') AND ${isUserSchema} AND ${notOfExtension('pg_class', 'c.oid')})
    + (SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
@@ -168,6 +191,10 @@ export async function readServerFacts(client: HostClient): Promise<ServerFacts> 
     availableExtensions: list(row, 'available'),
     roles: list(row, 'roles'),
     usedRoles: list(row, 'used_roles'),
+    owners: list(row, 'owners'),
+    ownersInPublic: list(row, 'public_owners'),
+    settableRoles: list(row, 'settable'),
+    creatorsInPublic: list(row, 'public_creators'),
     otherObjects: number('others'),
     materializedViews: list(row, 'matviews'),
     inheriting: list(row, 'inheriting'),
