@@ -1,7 +1,7 @@
 /** Requests whose shards were exchanged while they waited: run again in turn, each once, unless its client has left or cancelled. */
 import { expect, test } from 'vitest'
 import { type EngineError, engineError } from '../../../../src/errors/engine-error.js'
-import { runInTurn } from '../../../../src/session/requests/send-again.js'
+import { isOutdated, runInTurn } from '../../../../src/session/requests/send-again.js'
 
 type Core = Parameters<typeof runInTurn>[0]
 
@@ -55,4 +55,18 @@ test('nothing runs for a client that left or cancelled meanwhile', async () => {
   expect(gone.failed).toEqual([])
   expect(cancelled.failed.map(({ code }) => code)).toEqual(['SESSION_CANCELLED'])
   expect(late.failed).toEqual([timedOut])
+})
+
+test('a request that stood in line by an older map is failed as one of a pool is, and only such', () => {
+  const failed: EngineError[] = []
+  const core = {
+    access: { planner: { generation: 3 as number | undefined } },
+    fail: (error: EngineError) => void failed.push(error),
+  } as unknown as Parameters<typeof isOutdated>[0]
+  expect(isOutdated(core, 3)).toBe(false)
+  expect(failed).toEqual([])
+  expect(isOutdated(core, 2)).toBe(true)
+  expect(isOutdated(core, undefined)).toBe(true)
+  // What `again` knows as a request that may be planned anew.
+  expect(failed.map(({ code }) => code)).toEqual(['POOL_LAYOUT_CHANGED', 'POOL_LAYOUT_CHANGED'])
 })
