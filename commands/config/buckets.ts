@@ -1,4 +1,4 @@
-/** `pgshard config buckets`: the bucket map for more shards that moves the fewest rows. */
+/** `pgshard config buckets`: the bucket map for more or fewer shards that moves the fewest rows. */
 import { Flags } from '@oclif/core'
 import { BaseCommand } from '../../src/cli/base-command.js'
 import { configFlags, configOptions } from '../../src/cli/flags.js'
@@ -6,9 +6,9 @@ import { renderTable } from '../../src/cli/render.js'
 import type { TableProposal } from '../../src/config/propose-for-database.js'
 
 export default class ConfigBuckets extends BaseCommand {
-  static override summary = 'Propose the bucket map for more shards.'
+  static override summary = 'Propose the bucket map for more or fewer shards.'
   static override description =
-    'Buckets are multiplied where there are too few, which moves nothing; then the new shards get their share, and only that moves. Prints lines for [[sharded_tables]]; changes no file.'
+    'Buckets are multiplied where there are too few, which moves nothing; then the new shards get their share, and only that moves; with fewer shards the last ones give theirs to the others. Prints lines for [[sharded_tables]]; changes no file.'
   static override examples = [
     '<%= config.bin %> config buckets --config pgdog.toml --database shop --to 6',
     '<%= config.bin %> config buckets --to 8 --json',
@@ -23,7 +23,7 @@ export default class ConfigBuckets extends BaseCommand {
     to: Flags.integer({
       description: 'number of shards wanted',
       required: true,
-      min: 2,
+      min: 1,
       max: 65_535,
       helpValue: 'K',
     }),

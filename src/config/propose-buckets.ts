@@ -45,11 +45,30 @@ function targets(counts: readonly number[], buckets: number): number[] {
   return counts.map((_, shard) => least + (luckier.has(shard) ? 1 : 0))
 }
 
-/** Proposes a map over `shards` shards, numbered as before with the new ones behind. */
+/** Buckets of the shards that leave, each to the one of the others that has the fewest by then. */
+function withoutLast(map: readonly number[], shards: number): number[] {
+  const counts = countBy(map, shards)
+  return map.map((shard) => {
+    if (shard < shards) return shard
+    let taker = 0
+    for (let other = 1; other < shards; other++) {
+      if ((counts[other] as number) < (counts[taker] as number)) taker = other
+    }
+    counts[taker] = (counts[taker] as number) + 1
+    return taker
+  })
+}
+
+/** Proposes a map over `shards` shards, numbered as before with the new ones behind, or the last ones gone. */
 export function proposeBuckets(
   placement: Pick<HashPlacement, 'buckets' | 'bucketMap'>,
   shards: number,
 ): BucketProposal {
+  const now = Math.max(...placement.bucketMap) + 1
+  if (shards < now) {
+    const before = placement.bucketMap
+    return summary(before, withoutLast(before, shards), now)
+  }
   const buckets = bucketCount(placement.buckets, shards)
   const before = Array.from(
     { length: buckets },
@@ -67,7 +86,16 @@ export function proposeBuckets(
     left[taker] = (left[taker] as number) + 1
     return taker
   })
-  const final = countBy(after, shards)
+  return summary(before, after, shards)
+}
+
+function summary(
+  before: readonly number[],
+  after: readonly number[],
+  shards: number,
+): BucketProposal {
+  const [counts, final] = [countBy(before, shards), countBy(after, shards)]
+  const buckets = after.length
   return {
     buckets,
     bucketMap: after,
@@ -77,6 +105,6 @@ export function proposeBuckets(
       before: counts[shard] as number,
       after: count,
     })),
-    pgdogCompatible: buckets === shards && after.every((shard, bucket) => shard === bucket),
+    pgdogCompatible: after.every((shard, bucket) => shard === bucket),
   }
 }

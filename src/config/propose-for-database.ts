@@ -23,7 +23,7 @@ export function proposeFor(config: LoadedConfig, name: string | undefined, wante
   const database = chooseDatabase(config, name)
   const sharding = config.sharding.get(database)
   const shards = sharding?.shardCount ?? 0
-  if (wanted <= shards) throw engineError('CONFIG_BUCKET_SHARDS', { database, shards, wanted })
+  if (wanted === shards) throw engineError('CONFIG_BUCKET_SHARDS', { database, wanted })
   const tables = (sharding?.tables ?? []).flatMap((table): TableProposal[] => {
     if (table.placement.kind !== 'hash') return []
     const place = [table.schema, table.name].filter((part) => part !== undefined).join('.')

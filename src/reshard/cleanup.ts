@@ -1,8 +1,9 @@
 /** Takes away what a run left behind, however it ended. Idempotent; what is not ours is never touched. */
 import type { Clock } from '../base/clock.js'
 import { engineError } from '../errors/engine-error.js'
+import { dropIncoming } from './buckets/incoming.js'
 import { dropWayBack } from './cutover/drop-way-back.js'
-import { cutoverStanding } from './cutover/epoch-store.js'
+import { cutoverStanding, readEpochOf, reopenStaged } from './cutover/epoch-store.js'
 import { isRaised, liftFence } from './cutover/fence.js'
 import { reopenSide } from './cutover/give-back.js'
 import { Journal, type JournalObject } from './journal/journal.js'
@@ -50,7 +51,9 @@ export async function cleanupRun(options: CleanupOptions): Promise<CleanupReport
     const standing = await cutoverStanding(source, target)
     const isDone = isSwitched || record.state === 'cut_over' || standing === 'switched'
     if (standing === 'fenced') await reopenSide(source)
-    const context = { options, source, target, isDone, gone }
+    if (target.isStaged && !isDone) await reopenStaged(source)
+    const isSettled = (await readEpochOf(target))?.active === true
+    const context = { options, source, target, isDone, isSettled, gone }
     const kept = [
       ...(await cleanFences(record.objects, context)),
       ...(await cleanTarget(record.objects, context)),
@@ -68,6 +71,8 @@ interface Cleaning {
   readonly target: ReshardSide
   /** The cutover has happened: the new side is the truth. */
   readonly isDone: boolean
+  /** Clients are served from there. */
+  readonly isSettled: boolean
   readonly gone: (object: JournalObject) => Promise<void>
 }
 
@@ -80,7 +85,8 @@ async function cleanFences(
   for (const object of objects.filter(({ kind }) => kind === 'fence')) {
     const shard = (object.side === 'source' ? source : target).shards[object.shard]
     // The old shards serve on where sides have some in common; what is up is waited for.
-    const isServing = isDone && target.whole !== undefined && shard !== undefined
+    const isServing =
+      isDone && target.whole !== undefined && !target.isStaged && shard !== undefined
     const isUp = isServing && (await withShard(shard, isRaised))
     if (isUp) {
       kept.push(`${label(object)}: the move has yet to end (reshard resume)`)
@@ -102,6 +108,15 @@ async function cleanTarget(
 ): Promise<string[]> {
   const { options, target, isDone, gone } = cleaning
   const kept: string[] = []
+  for (const object of objects.filter(({ kind }) => kind === 'incoming')) {
+    // Behind the decision they hold what is yet to be taken in.
+    if (isDone && !cleaning.isSettled) {
+      kept.push(`${label(object)}: the move has yet to end (reshard resume)`)
+      continue
+    }
+    await dropIncoming(target)
+    await gone(object)
+  }
   // After the cutover what the run made is the truth: it is nobody's to remove.
   if (isDone) return kept
   for (const object of objects.filter(({ kind }) => kind === 'target_schema')) {

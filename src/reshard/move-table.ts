@@ -1,8 +1,9 @@
 /** The tables of a move: what is read where, and where each row goes. Pure; made from the catalog and both configurations. */
 
+import { createHash } from 'node:crypto'
 import { qualifiedName, quoteName } from '../pg/sql-names.js'
 import { inBucketsSql } from '../sharding/key-hash-sql.js'
-import type { KeyPlacer } from '../sharding/key-placer.js'
+import { type KeyPlacer, makeKeyPlacer } from '../sharding/key-placer.js'
 import { makeShardMap, type ShardMap, type TableKind } from '../sharding/shard-map.js'
 import type { SourceColumn, SourceTable } from './preflight/source-table.js'
 import type { ReshardSide } from './side.js'
@@ -26,6 +27,8 @@ export interface MoveTable {
   readonly name: string
   /** Quoted, with its schema. */
   readonly sqlName: string
+  /** The table that its rows come to on the targets, likewise. */
+  readonly targetName: string
   /** Its label, and those of the partitioned tables that it is a partition of. */
   readonly lineage: readonly string[]
   /** What is moved: all but the generated columns, in catalog order. */
@@ -52,6 +55,8 @@ export interface MovePlan {
   readonly targetCount: number
   /** Shards that a key of the target may be placed on; more than `targetCount` where some rows stay. */
   readonly placeCount: number
+  /** Rows come to tables of schema pgshard first. */
+  readonly isStaged: boolean
   /** Every table can be streamed in binary. */
   readonly isBinarySafe: boolean
 }
@@ -84,11 +89,11 @@ export function everyCopy(place: Standing, shardCount: number): number[] {
 
 function moveTable(
   table: SourceTable,
-  source: ReshardSide,
+  sides: { readonly source: ReshardSide; readonly target: ReshardSide },
   maps: { from: ShardMap; to: ShardMap },
-  /** Shards of a target that shares others with the source. */
-  narrow: number | undefined,
 ): MoveTable {
+  // Shards of a target that shares others with the source.
+  const narrow = sides.target.whole && sides.target.shards.length
   const columns = table.columns.filter((column) => !column.isGenerated)
   const hasColumn = (name: string): boolean => table.columns.some((column) => column.name === name)
   // A partition stands where the configuration puts the table that it is a partition of.
@@ -96,12 +101,17 @@ function moveTable(
   const stand = (map: ShardMap): Standing =>
     standing(map, map.tableOf(schema, name, hasColumn), columns)
   const from = stand(maps.from)
-  const to = stand(maps.to)
-  const share = narrow === undefined ? 1 : movingShare(to, narrow)
+  const next = stand(maps.to)
+  const { isStaged } = sides.target
+  const to = isStaged ? arriving(from, next, sides) : next
+  // Shards that stay have their reference tables.
+  const stays = isStaged === true && to.kind === 'reference'
+  const share = narrow === undefined || isStaged ? 1 : movingShare(to, narrow)
   return {
     schema: table.schema,
     name: table.name,
     sqlName: qualifiedName(table),
+    targetName: isStaged && !stays ? incomingName(table) : qualifiedName(table),
     lineage: [table, ...table.ancestors].map(tableLabel),
     columns,
     identity: table.identityColumns.map((name) =>
@@ -109,12 +119,39 @@ function moveTable(
     ),
     from,
     to,
-    sourceShards: standingShards(from, source.shards.length),
+    sourceShards: stays ? [] : standingShards(from, sides.source.shards.length),
     isBinarySafe: columns.every((column) => column.isBinarySafe),
     bytes: Math.ceil(table.bytes * share),
     rowEstimate: Math.ceil(table.rowEstimate * share),
     moving: narrow === undefined ? undefined : movingRows(to, narrow),
   }
+}
+
+/** Where the shards of the source leave: their buckets go where the new map says, all others behind the targets. */
+function arriving(
+  from: Standing,
+  to: Standing,
+  { source, target }: { readonly source: ReshardSide; readonly target: ReshardSide },
+): Standing {
+  if (from.kind !== 'sharded' || to.kind !== 'sharded') return to
+  const { table } = to.placer
+  const old = from.placer.table.placement
+  if (old.kind !== 'hash' || table.placement.kind !== 'hash') return to
+  const bucketMap = table.placement.bucketMap.map((shard, bucket) => {
+    const leaves = (old.bucketMap[bucket] ?? source.shards.length) < source.shards.length
+    return leaves ? shard : target.shards.length
+  })
+  const placement = { ...table.placement, bucketMap }
+  return {
+    ...to,
+    placer: makeKeyPlacer({ ...table, placement }),
+    family: JSON.stringify([table.keyType, placement]),
+  }
+}
+
+/** The table beside those that clients see which rows of one come to. Schema pgshard is no part of any catalogue that is compared. */
+function incomingName(table: { schema: string; name: string }): string {
+  return `pgshard.incoming_${createHash('md5').update(tableLabel(table)).digest('hex')}`
 }
 
 /** Buckets that come to the shards of a narrow side; its map places all others behind them. */
@@ -145,15 +182,21 @@ export function planMove(
   // A partitioned table has no rows of its own: its partitions are moved.
   const moved = tables
     .filter((table) => table.kind !== 'p')
-    .map((table) => moveTable(table, source, maps, target.whole && target.shards.length))
+    .map((table) => moveTable(table, { source, target }, maps))
   return {
     tables: moved,
     partitioned: new Set(tables.filter(({ kind }) => kind === 'p').map(tableLabel)),
     sourceCount: source.shards.length,
     targetCount: target.shards.length,
     placeCount: target.shards.length + (target.whole ? 1 : 0),
+    isStaged: target.isStaged === true,
     isBinarySafe: moved.every((table) => table.isBinarySafe),
   }
+}
+
+/** As it stands on the targets: in a move that is staged nothing but what comes. */
+export function onTargets(table: MoveTable, plan: MovePlan): MoveTable {
+  return plan.isStaged ? { ...table, sqlName: table.targetName, moving: undefined } : table
 }
 
 /** The tables that a source shard streams. */

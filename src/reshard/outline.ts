@@ -60,9 +60,9 @@ export async function outlineMove(
   return {
     from,
     to,
-    source_shards: found.plan.sourceCount,
+    source_shards: (sides.from.whole ?? sides.from).shards.length,
     target_shards: (sides.to.whole ?? sides.to).shards.length,
-    bucket_moves: bucketMoves(found.plan, sides.to).map((move) => ({
+    bucket_moves: bucketMoves(found.plan, sides).map((move) => ({
       ...{ table: move.table, from: move.from, to: move.to, buckets: move.buckets, of: move.of },
       estimated_rows: move.estimatedRows,
     })),

@@ -8,7 +8,7 @@ import { noSwitch } from './cutover/switch-config.js'
 import type { TableShapes } from './follow/table-shapes.js'
 import { Journal } from './journal/journal.js'
 import { preflight, refuseProblems } from './preflight/preflight.js'
-import { findRun } from './run-status.js'
+import { ended, findRun } from './run-status.js'
 import { RunContext } from './steps/run-context.js'
 import { factsToKeep, readFacts } from './steps/run-facts.js'
 import { RunGuard } from './steps/run-guard.js'
@@ -16,9 +16,6 @@ import type { RunOptions, RunReport } from './steps/run-options.js'
 import { type Step, steps } from './steps/steps.js'
 
 export type { RunListener, RunOptions, RunReport } from './steps/run-options.js'
-
-/** States in which a run has nothing left to do. */
-const ended = ['cleaned', 'cut_over', 'rolled_back']
 
 /** A move from its beginning. @throws RESHARD_*; before the cutover's point of no return the source is unharmed */
 export async function runReshard(options: RunOptions): Promise<RunReport> {

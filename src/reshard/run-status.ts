@@ -1,9 +1,13 @@
 /** Where a run stands, from the journal and the slots. Also finds the run when the names of the two sides are exchanged. */
 import { engineError } from '../errors/engine-error.js'
 import { listSlots } from '../replication/slot.js'
+import { narrowed } from './buckets/bucket-sides.js'
 import type { RunState } from './journal/journal.js'
 import { type JournalRecord, readJournal } from './journal/read-journal.js'
 import { onEachShard, type ReshardSide } from './side.js'
+
+/** States in which a run has nothing left to do. */
+export const ended: readonly RunState[] = ['cleaned', 'cut_over', 'rolled_back']
 
 export interface FoundRun {
   readonly record: JournalRecord
@@ -16,13 +20,38 @@ export interface FoundRun {
 
 /** The latest run from one database to another, before or after its cutover. */
 export async function findRun(from: ReshardSide, to: ReshardSide): Promise<FoundRun | undefined> {
-  // A side that stands for what it has alone has taken over already, or there was no such move.
-  const record = from.whole ? undefined : await readJournal(from.name, to)
+  if (to.whole) return findSharedRun(from, to)
+  const record = await readJournal(from.name, to)
   if (record) return { record, source: from, target: to, isSwitched: false }
   const source: ReshardSide = { ...to, name: from.name }
   const target: ReshardSide = { ...from, name: to.name }
   const switched = await readJournal(source.name, target)
   return switched && { record: switched, source, target, isSwitched: true }
+}
+
+/** Shards that were added look, when that is done, like such that are about to be taken away, and the other way round. */
+async function findSharedRun(from: ReshardSide, to: ReshardSide): Promise<FoundRun | undefined> {
+  const turned = narrowed({
+    from: { ...(to.whole ?? to), name: from.name },
+    to: { ...(from.whole ?? from), name: to.name },
+  })
+  const [record, switched] = await Promise.all([
+    readJournal(from.name, to),
+    readJournal(from.name, turned.to),
+  ])
+  const now = record && { record, source: from, target: to, isSwitched: false }
+  const before = switched && {
+    ...{ record: switched, source: turned.from, target: turned.to },
+    isSwitched: true,
+  }
+  if (!now || !before) return now ?? before
+  return isLater(now.record, before.record) ? now : before
+}
+
+/** One that has yet to end counts more than when it began: the two journals stand on different servers. */
+function isLater(a: JournalRecord, b: JournalRecord): boolean {
+  const isOpen = ({ state }: JournalRecord): boolean => !ended.includes(state)
+  return isOpen(a) === isOpen(b) ? a.startedAt >= b.startedAt : isOpen(a)
 }
 
 export interface StatusReport {

@@ -14,6 +14,11 @@ export interface ReshardSide {
    * places all other keys behind them, and this is the database whole. Only rows of buckets that change shards move.
    */
   readonly whole?: ReshardSide
+  /**
+   * Set beside `whole` where the shards of the new side serve already, as in a move that takes shards away: rows come to
+   * tables of schema pgshard, and from there into those that clients see, in the cutover.
+   */
+  readonly isStaged?: boolean
 }
 
 /** Output in one canonical form, whatever the server, role or database sets. */

@@ -198,13 +198,20 @@ describe('D140: rows and tables without a place', () => {
     }
     const to = others[name] ?? { kind: 'sharded', keyColumn: 'id', keyIndex: 0, placer, family: '' }
     const table = {
-      ...{ schema: 'public', name, sqlName: name, identity: [], sourceShards: [0] },
+      ...{
+        schema: 'public',
+        name,
+        sqlName: name,
+        targetName: name,
+        identity: [],
+        sourceShards: [0],
+      },
       ...{ columns: [{ name: 'id' }, { name: 'v' }], from: to, to },
       ...{ isBinarySafe: true, bytes: 0, rowEstimate: 0 },
     } as unknown as MoveTable
     return {
       ...{ tables: [table], sourceCount: 1, targetCount: SHARDS, isBinarySafe: true },
-      ...{ placeCount: SHARDS },
+      ...{ placeCount: SHARDS, isStaged: false },
       partitioned: new Set<string>(),
     }
   }

@@ -28,8 +28,8 @@ export const configErrors = {
   },
   CONFIG_BUCKET_SHARDS: {
     sqlstate: '22023',
-    message: 'database "{database}" has {shards} shards already, {wanted} is not more',
-    hint: 'give --to with a greater number; fewer shards is the work of pgshard reshard',
+    message: 'database "{database}" has {wanted} shards already',
+    hint: 'give --to with another number',
     exit: 2,
   },
 } as const satisfies Record<string, CatalogueEntry>

@@ -176,6 +176,18 @@ export const reshardErrors = {
     hint: 'take it out of the configuration of every proxy first',
     exit: 5,
   },
+  RESHARD_VERIFY_SHARED: {
+    sqlstate: '55000',
+    message: 'all shards of "{to}" are such of "{from}" too: there are no rows to compare beside a run',
+    hint: 'reshard run compares what comes to them before it switches; on two databases that share no shard, reshard verify compares all',
+    exit: 5,
+  },
+  RESHARD_STRAY_ROWS: {
+    sqlstate: '23505',
+    message: '"{table}" has rows on {server} already that are of buckets which would come to it',
+    hint: 'they stand on a wrong shard, where no statement by key finds them: move or delete them there, then reshard resume',
+    exit: 7,
+  },
   RESHARD_UNSETTLED: {
     sqlstate: '55000',
     message: '"{database}" was left by an earlier move, and its new shards do not serve yet',

@@ -19,33 +19,31 @@ export const NO_WAY_BACK =
 
 /** The shards of both sides. */
 export function checkSharedSides(source: ReshardSide, target: ReshardSide): Problem[] {
-  if (source.whole) {
-    const places = source.shards.map(placeOf).join(', ')
-    return [
-      error(
-        `database "${target.name}"`,
-        `lacks ${places} of "${source.name}" and shares the other shards: shards can be added so, not taken away`,
-        'give the target servers or databases of its own, and move everything',
-      ),
-    ]
-  }
   const { whole } = target
   if (!whole) return []
-  const stray = source.shards.findIndex((shard, number) => {
+  const here = source.whole ?? source
+  const common = Math.min(here.shards.length, whole.shards.length)
+  const stray = here.shards.slice(0, common).findIndex((shard, number) => {
     const twin = whole.shards[number]
     return !twin || placeOf(twin) !== placeOf(shard)
   })
   if (stray < 0) return []
+  const mend = target.isStaged
+    ? `let the last shards of "${source.name}" go: give those that are to leave the highest numbers first, in its shards and bucket_map alike, which moves nothing`
+    : `number the shards of "${target.name}" as those of "${source.name}", the new ones behind`
   return [
     error(
-      placeOf(source.shards[stray] as ReshardSide['shards'][number]),
-      `is shard ${stray} of "${source.name}" and another one of "${target.name}"`,
-      `number the shards of "${target.name}" as those of "${source.name}", the new ones behind`,
+      placeOf(here.shards[stray] as ReshardSide['shards'][number]),
+      `is shard ${stray} of "${source.name}" and ${isIn(here.shards[stray], whole) ? 'another one' : 'none'} of "${target.name}"`,
+      mend,
     ),
   ]
 }
 
-/** The tables: which of them can move by buckets. Users of the sources must be able to keep triggers from firing. */
+const isIn = (shard: ReshardSide['shards'][number] | undefined, side: ReshardSide): boolean =>
+  shard !== undefined && side.shards.some((one) => placeOf(one) === placeOf(shard))
+
+/** The tables: which of them can move by buckets. Users of shards that lose rows and stay must be able to keep triggers from firing. */
 export function checkBuckets(
   source: ReshardSide,
   target: ReshardSide,
@@ -54,13 +52,15 @@ export function checkBuckets(
 ): Problem[] {
   const { whole } = target
   if (!whole) return []
-  const plan = planMove(source, whole, first.tables)
-  const found = plan.tables.flatMap((table) => checkTable(table, source.shards.length))
+  const plan = planMove(source.whole ?? source, whole, first.tables)
+  const found = plan.tables.flatMap((table) => checkTable(table, plan, target.isStaged === true))
   const isStill = !plan.tables.some((table) => isMoved(table, plan))
   if (found.length === 0 && isStill) {
     const mend = `write a bucket_map for "${target.name}": pgshard config buckets proposes one`
     found.push(error(`database "${target.name}"`, 'no bucket changes its shard', mend))
   }
+  // Where shards leave it is asked of the targets, as of any that have their tables.
+  if (target.isStaged) return found
   const powerless = sources.find((one) => !one.mayUseReplicaRole)
   if (powerless) {
     const what = `user ${powerless.user} may not set session_replication_role, without which triggers would act on rows that leave`
@@ -73,7 +73,9 @@ export function checkBuckets(
 /** A stream back of an earlier move would carry the deletes of this one, and nothing of the new shards. */
 export async function checkEarlier(source: ReshardSide, target: ReshardSide): Promise<Problem[]> {
   if (!target.whole) return []
-  const slots = (await onEachShard(source, (client) => listSlots(client, 'pgshard_'))).flat()
+  const slots = (
+    await onEachShard(source.whole ?? source, (client) => listSlots(client, 'pgshard_'))
+  ).flat()
   if (slots.length === 0) return []
   const what = `an earlier move still has its slots there: ${slots.map(({ name }) => name).join(', ')}`
   const mend = 'give its way back up with pgshard reshard cleanup'
@@ -86,12 +88,14 @@ const hashOf = (place: Standing): HashPlacement | undefined => {
   return placement.kind === 'hash' && placement.hasher === 'postgres' ? placement : undefined
 }
 
-function isMoved({ from, to }: MoveTable, { sourceCount }: MovePlan): boolean {
-  const next = hashOf(to)
-  return hashOf(from) !== undefined && (next?.bucketMap ?? []).some((shard) => shard >= sourceCount)
+function isMoved({ from, to }: MoveTable, { sourceCount, targetCount }: MovePlan): boolean {
+  const [old, next] = [hashOf(from)?.bucketMap ?? [], hashOf(to)?.bucketMap ?? []]
+  return sourceCount > targetCount
+    ? old.some((shard) => shard >= targetCount)
+    : old.length > 0 && next.some((shard) => shard >= sourceCount)
 }
 
-function checkTable(table: MoveTable, stay: number): Problem[] {
+function checkTable(table: MoveTable, plan: MovePlan, isStaged: boolean): Problem[] {
   const where = tableLabel(table)
   const { from, to } = table
   if (from.kind === 'reference' && to.kind === 'reference') return []
@@ -116,16 +120,34 @@ function checkTable(table: MoveTable, stay: number): Problem[] {
     const mend = `first raise the buckets where they are, which moves nothing: pgshard config buckets --to ${next.buckets}`
     return [error(where, what, mend)]
   }
-  const stray = old.bucketMap.findIndex((shard, bucket) => {
-    const then = next.bucketMap[bucket] as number
-    return then !== shard && then < stay
+  return checkBetween(where, old.bucketMap, next.bucketMap, plan, isStaged)
+}
+
+/** Shards that stay cannot be on both sides of a move: each has one row that says which side it is of. */
+function checkBetween(
+  where: string,
+  old: readonly number[],
+  next: readonly number[],
+  { sourceCount, targetCount }: MovePlan,
+  isStaged: boolean,
+): Problem[] {
+  const stray = old.findIndex((shard, bucket) => {
+    const then = next[bucket] as number
+    return then !== shard && (isStaged ? shard < targetCount : then < sourceCount)
   })
   if (stray < 0) return []
+  const pair = `bucket ${stray} would go from shard ${old[stray]} to shard ${next[stray]}`
   return [
-    error(
-      where,
-      `bucket ${stray} would go from shard ${old.bucketMap[stray]} to shard ${next.bucketMap[stray]}, which is there already`,
-      'let buckets go to added shards only: pgshard config buckets proposes such a map',
-    ),
+    isStaged
+      ? error(
+          where,
+          `${pair}, and both stay`,
+          'let buckets of the shards that leave go only: pgshard config buckets proposes such a map',
+        )
+      : error(
+          where,
+          `${pair}, which is there already`,
+          'let buckets go to added shards only: pgshard config buckets proposes such a map',
+        ),
   ]
 }

@@ -2,6 +2,7 @@
 import type { HashPlacement } from '../../sharding/sharded-table.js'
 import { type MovePlan, type MoveTable, movingBuckets, tableLabel } from '../move-table.js'
 import { placeOf, type ReshardSide } from '../side.js'
+import type { MoveSides } from './bucket-sides.js'
 
 export interface BucketMove {
   readonly table: string
@@ -15,16 +16,23 @@ export interface BucketMove {
 }
 
 /** Empty where the sides share no shard. */
-export function bucketMoves(plan: MovePlan, target: ReshardSide): BucketMove[] {
+export function bucketMoves(plan: MovePlan, { from: source, to: target }: MoveSides): BucketMove[] {
   const { whole } = target
   if (!whole) return []
-  const numbers = target.shards.map((shard) =>
-    whole.shards.findIndex((one) => placeOf(one) === placeOf(shard)),
-  )
+  const numbersIn = (side: ReshardSide, all: ReshardSide): number[] =>
+    side.shards.map((shard) => all.shards.findIndex((one) => placeOf(one) === placeOf(shard)))
+  const numbers = {
+    from: numbersIn(source, source.whole ?? source),
+    to: numbersIn(target, whole),
+  }
   return plan.tables.flatMap((table) => movesOf(table, plan.targetCount, numbers))
 }
 
-function movesOf(table: MoveTable, targetCount: number, numbers: readonly number[]): BucketMove[] {
+function movesOf(
+  table: MoveTable,
+  targetCount: number,
+  numbers: { readonly from: readonly number[]; readonly to: readonly number[] },
+): BucketMove[] {
   const { from, to } = table
   if (from.kind !== 'sharded' || to.kind !== 'sharded') return []
   const old = from.placer.table.placement as HashPlacement
@@ -33,8 +41,8 @@ function movesOf(table: MoveTable, targetCount: number, numbers: readonly number
   const found = new Map<string, { from: number; to: number; buckets: number[] }>()
   for (const bucket of moving) {
     const pair = {
-      from: old.bucketMap[bucket] as number,
-      to: numbers[next.bucketMap[bucket] as number] as number,
+      from: numbers.from[old.bucketMap[bucket] as number] as number,
+      to: numbers.to[next.bucketMap[bucket] as number] as number,
     }
     const key = `${pair.from} ${pair.to}`
     const known = found.get(key) ?? { ...pair, buckets: [] }

@@ -15,8 +15,8 @@ export interface MoveSides {
 /** The two sides as a configuration has them. @throws RESHARD_UNKNOWN_DATABASE, RESHARD_NO_USER, RESHARD_SHARED_BY */
 export function sidesOf(config: MoveConfig, from: string, to: string): MoveSides {
   const sides = narrowed({ from: sideOf(config, from), to: sideOf(config, to) })
-  const whole = sides.to.whole ?? sides.from.whole
-  if (!whole) return sides
+  if (!sides.to.whole) return sides
+  const whole = sides.from.whole ?? sides.to.whole
   // Its own map would name shards that lack rows by then.
   const other = config.databases.find(({ name, shards }) => {
     if (name === from || name === to) return false
@@ -31,7 +31,7 @@ export function sidesOf(config: MoveConfig, from: string, to: string): MoveSides
 /** As `sidesOf`, for a move that begins or goes on. @throws RESHARD_BUCKET_REPLICAS */
 export function movableSidesOf(config: MoveConfig, from: string, to: string): MoveSides {
   const sides = sidesOf(config, from, to)
-  if (!sides.to.whole && !sides.from.whole) return sides
+  if (!sides.to.whole) return sides
   // What is deleted on a primary stands on its standby for as long as that one lags.
   const many = config.databases.find(({ name, shards }) => {
     return (name === from || name === to) && shards.some(({ hosts }) => hosts.length > 1)
@@ -40,14 +40,19 @@ export function movableSidesOf(config: MoveConfig, from: string, to: string): Mo
   return sides
 }
 
-/** One side has all shards of the other and some more: those stand for it. Else both stay as they are. */
+/**
+ * One side has all shards of the other and some more: those stand for it. Where they are the old side's the new one is
+ * staged: which buckets come to it is told by the old side's map (`planMove`). Else both stay as they are.
+ */
 export function narrowed({ from, to }: MoveSides): MoveSides {
   const isShared = from.shards.some((shard) => has(to, placeOf(shard)))
   if (!isShared) return { from, to }
   const here = lacking(from, to)
   const there = lacking(to, from)
   if (here.length === 0 && there.length > 0) return { from, to: only(to, there) }
-  if (there.length === 0 && here.length > 0) return { from: only(from, here), to }
+  if (there.length === 0 && here.length > 0) {
+    return { from: only(from, here), to: { ...to, whole: to, isStaged: true } }
+  }
   return { from, to }
 }
 

@@ -8,6 +8,7 @@ import { activate, readEpoch, unfenceSql } from '../cutover/epoch-store.js'
 import { loweringSql } from '../cutover/fence.js'
 import type { MovePlan } from '../move-table.js'
 import { type ReshardSide, withShard } from '../side.js'
+import { settleTakenIn } from './take-in.js'
 
 /** Opens a transaction on a shard in which the rows that have moved are gone and the fence is down. */
 async function emptyShard(client: HostClient, plan: MovePlan, timeoutMs: number): Promise<void> {
@@ -37,7 +38,8 @@ export interface Settling {
   readonly source: ReshardSide
   readonly target: ReshardSide
   readonly plan: MovePlan
-  /** Connections in the transactions of `emptyShards`, when they are open. */
+  readonly run: string
+  /** Connections in the transactions of `emptyShards` or `takeIn`, when they are open. */
   readonly open?: readonly HostClient[]
   /** Named places, for tests that end the process there. */
   readonly point?: ((name: string) => Promise<void>) | undefined
@@ -46,8 +48,10 @@ export interface Settling {
 /** Places of `point`, in order, behind the decision. */
 export const settlingPoints = ['emptied', 'half-settled', 'settled']
 
-/** Behind the decision: the deletes committed, then the new side serves. Idempotent. */
-export async function settle({ source, target, plan, open, point }: Settling): Promise<void> {
+/** Behind the decision: the deletes committed, or the rows taken in; then the new side serves. Idempotent. */
+export async function settle(settling: Settling): Promise<void> {
+  const { source, target, plan, open, point } = settling
+  if (target.isStaged) return settleTakenIn(settling, open, point)
   for (const [shard, client] of (open ?? []).entries()) {
     // What was lost is done again below.
     await adminQuery(client, 'COMMIT').catch(() => undefined)

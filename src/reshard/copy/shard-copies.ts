@@ -15,7 +15,7 @@ export class ShardCopies {
   constructor(targets: readonly HostClient[], table: MoveTable, binary: boolean) {
     const columns = table.columns.map((column) => quoteName(column.name)).join(', ')
     this.#targets = targets
-    this.#sql = `COPY ${table.sqlName} (${columns}) FROM STDIN (FORMAT ${binary ? 'binary' : 'text'})`
+    this.#sql = `COPY ${table.targetName} (${columns}) FROM STDIN (FORMAT ${binary ? 'binary' : 'text'})`
   }
 
   take(shard: number, bytes: Buffer): void {

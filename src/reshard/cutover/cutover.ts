@@ -9,6 +9,7 @@ import { adminQuery } from '../../pg/admin-query.js'
 import type { HostClient } from '../../pg/host-client.js'
 import { quoteLiteral } from '../../pg/sql-names.js'
 import { emptyShards, settle } from '../buckets/empty-shards.js'
+import { takeIn } from '../buckets/take-in.js'
 import { MARKER_PREFIX } from '../follow/follower.js'
 import { catchUp } from '../marker.js'
 import { makeTriggers } from '../schema/copy-schema.js'
@@ -55,7 +56,9 @@ export async function cutover(options: CutoverOptions): Promise<CutoverReport> {
     await point('decided')
     const { targets: open, isTargetFenced: isFenced } = prepared
     const sides = { targetSide: target, sourceSide: source, open, isFenced }
-    const settling = { source, target, plan: options.plan, open: prepared.sources, point }
+    const inHand = target.isStaged ? prepared.takers : prepared.sources
+    const move = { source, target, plan: options.plan, run: options.journal.run }
+    const settling = { ...move, open: inHand, point }
     const switched: Switched = {
       ...{ epoch: prepared.epoch, ...sides },
       ...(target.whole ? { settle: () => settle(settling) } : {}),
@@ -105,7 +108,7 @@ async function switchOver(
     await timer.run('making triggers', () => makeTriggers(target, lateSchema, options.journal.run))
   }
   prepared.sequences = sequences
-  if (target.whole) await empty(options, prepared, timer, left())
+  if (target.whole) await exchangeRows(options, prepared, timer, left())
   await prepared.wayBack?.mark(prepared.targets)
   if (clock.monotonicMs() > deadlineMs) throw engineError('RESHARD_CATCH_UP', { budgetMs })
   await timer.run('deciding', () => prepared.decide(prepared.wayBack?.facts()))
@@ -120,6 +123,8 @@ async function setSequences(
 ): Promise<number> {
   const { sources, targets } = prepared
   const { whole } = target
+  // Those of shards that stay are set in the transaction that takes the rows in.
+  if (target.isStaged) return 0
   if (!whole) return advanceSequences(source, target, plan, { sources, targets })
   // Who went round the proxies may hold a sequence of a shard that stays.
   const patience = `SET lock_timeout = ${Math.ceil(leftMs)}`
@@ -134,8 +139,11 @@ async function setSequences(
   return advanceSequences(source, whole, wholePlan, { sources, targets: all })
 }
 
-/** What has moved is deleted where it was, uncommitted. The streams must not hear of it: they would delete it from the new shards. */
-async function empty(
+/**
+ * What has moved is deleted where it was, or put where clients see it, uncommitted. The streams must not hear of deletes:
+ * they would delete it from the new shards.
+ */
+async function exchangeRows(
   options: CutoverOptions,
   prepared: Prepared,
   timer: StepTimer,
@@ -143,9 +151,13 @@ async function empty(
 ): Promise<void> {
   await Promise.all(options.followers.map((follower) => follower.hold()))
   await options.gate.confirm?.()
-  await timer.run('deleting what has moved', () =>
-    emptyShards(prepared.sources, options.plan, leftMs),
-  )
+  const { source, target, plan, journal } = options
+  if (target.isStaged) {
+    const move = { source, target, plan, run: journal.run }
+    await timer.run('taking the rows in', () => takeIn(prepared.takers, move, leftMs))
+  } else {
+    await timer.run('deleting what has moved', () => emptyShards(prepared.sources, plan, leftMs))
+  }
   await options.point?.('emptied')
 }
 

@@ -2,6 +2,7 @@
  * The epochs of the two sides of a move. The truth is the row on the first shard of the side that takes over: its commit
  * of a higher epoch is the point of no return. Each shard of the other side keeps a copy that says where the truth is.
  */
+import { randomUUID } from 'node:crypto'
 import { engineError } from '../../errors/engine-error.js'
 import { adminQuery } from '../../pg/admin-query.js'
 import type { HostClient } from '../../pg/host-client.js'
@@ -48,6 +49,7 @@ export async function prepareEpochs(
   target: ReshardSide,
   run: string,
 ): Promise<boolean> {
+  if (target.isStaged) return prepareStaged(source, target, run)
   const serving = await readEpochOf(target)
   if (serving?.active && serving.epoch > 0) {
     throw engineError('RESHARD_TARGET_ACTIVE', { to: target.name, epoch: serving.epoch })
@@ -61,6 +63,34 @@ export async function prepareEpochs(
   // The target waits for its turn; one that was left before says so until it has taken over.
   await prepareSide(target, how, `, active = false${level}`)
   return isFresh
+}
+
+/**
+ * Where shards are taken away those that leave speak for the side of now, and those that stay are the new side, which
+ * waits for its turn: who reads the first shard looks further for the row of the database as it is. Shards that stay say
+ * who speaks for them, so that a run that is given up can be undone by `reopenStaged`.
+ */
+async function prepareStaged(
+  source: ReshardSide,
+  target: ReshardSide,
+  run: string,
+): Promise<boolean> {
+  const here = await readEpochOf(target)
+  const isBegun = here?.isShared === true && here.move === run
+  if (!isBegun && source.whole) await settleEarlier(source.whole)
+  const how = { run, servedAs: source.name, isShared: true }
+  const isFresh = await prepareSide(source, how, '')
+  const serving = await readEpochOf(source)
+  const state =
+    `, active = false, fenced = false, epoch = ${serving?.epoch ?? 0},` +
+    ` truth_side = ${quoteLiteral(serving?.side ?? '')}, truth = ${quoteLiteral(placeOf(firstOf(source)))}`
+  const side = isBegun ? here.side : randomUUID()
+  return (await prepareSide(target, { ...how, side }, state)) || isFresh
+}
+
+/** Shards that were to stay alone are of the old side again. Idempotent; only while nothing was decided. */
+export async function reopenStaged(source: ReshardSide): Promise<void> {
+  if (source.whole) await settleEarlier(source.whole)
 }
 
 /** After a move between sides with shards in common each of these has two rows of one side: from now on one. */
@@ -84,10 +114,15 @@ async function settleEarlier(side: ReshardSide): Promise<void> {
 
 async function prepareSide(
   side: ReshardSide,
-  { run, servedAs, isShared }: { run: string; servedAs: string; isShared: boolean },
+  {
+    run,
+    servedAs,
+    isShared,
+    side: given,
+  }: { run: string; servedAs: string; isShared: boolean; side?: string },
   state: string,
 ): Promise<boolean> {
-  let name: string | undefined
+  let name = given
   let isFresh = false
   for (const shard of side.shards) {
     await withShard(shard, async (client) => {

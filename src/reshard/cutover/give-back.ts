@@ -13,7 +13,8 @@ export async function reopenSide(side: ReshardSide): Promise<void> {
 /** What fails here is logged, because the reason to give up is what counts. */
 export async function giveBack(options: CutoverOptions, prepared: Prepared): Promise<void> {
   const { gate, source, log } = options
-  for (const client of prepared.sources) await client.query('ROLLBACK').catch(() => undefined)
+  for (const client of [...prepared.sources, ...prepared.takers])
+    await client.query('ROLLBACK').catch(() => undefined)
   if (prepared.isFenced) {
     await reopenSide(source).catch((error: unknown) => {
       log.error('could not lower the fence of the old side: say pgshard reshard resume', {

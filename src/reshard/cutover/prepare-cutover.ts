@@ -5,6 +5,7 @@
 import { engineError } from '../../errors/engine-error.js'
 import { adminQuery } from '../../pg/admin-query.js'
 import type { HostClient } from '../../pg/host-client.js'
+import { openTakers } from '../buckets/take-in.js'
 import { openShard, placeOf } from '../side.js'
 import type { CutoverOptions, WayBack } from './cutover-options.js'
 import {
@@ -32,6 +33,8 @@ export interface Prepared {
   readonly fences: readonly FenceSession[]
   readonly sources: readonly HostClient[]
   readonly targets: readonly HostClient[]
+  /** One for each target of a move that is staged: its rows are taken in on them, before and behind the decision. */
+  readonly takers: readonly HostClient[]
   readonly closeSql: string
   readonly epoch: number
   /** Armed; undefined: there is none. */
@@ -60,8 +63,9 @@ export async function prepareCutover(options: CutoverOptions): Promise<Prepared>
   await waitForBlockers(options)
   const fences: FenceSession[] = []
   const targets: HostClient[] = []
+  const takers: HostClient[] = []
   const close = async () => {
-    const all = [...fences.map(({ client }) => client), ...targets]
+    const all = [...fences.map(({ client }) => client), ...targets, ...takers]
     await Promise.all(all.map((client) => client.end().catch(() => undefined)))
   }
   try {
@@ -69,6 +73,7 @@ export async function prepareCutover(options: CutoverOptions): Promise<Prepared>
       fences.push(await openFenceSession(source, shard, plan))
     }
     for (const shard of target.shards) targets.push(await openShard(shard))
+    if (target.isStaged) takers.push(...(await openTakers(target)))
     const first = targets[0] as HostClient
     await waitForProxies(options, (fences[0] as FenceSession).client)
     const rows = await Promise.all([
@@ -80,6 +85,7 @@ export async function prepareCutover(options: CutoverOptions): Promise<Prepared>
       fences,
       sources: fences.map(({ client }) => client),
       targets,
+      takers,
       closeSql: closeSql(journal.run, await truthOf(target)),
       epoch,
       wayBack,

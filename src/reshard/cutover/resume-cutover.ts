@@ -43,6 +43,7 @@ export async function completeCutover(options: {
   readonly target: ReshardSide
   /** Of a move between sides that have shards in common. */
   readonly plan?: MovePlan
+  readonly run?: string
   readonly gate: TrafficGate
   readonly config: ConfigSwitch
   readonly clock: Clock
@@ -53,11 +54,11 @@ export async function completeCutover(options: {
   const row = await readEpochOf(target)
   await config.prepare()
   await reach(gate, log)
-  const { plan, point } = options
-  const isShared = target.whole !== undefined && plan !== undefined
+  const { plan, run, point } = options
+  const isShared = target.whole !== undefined && plan !== undefined && run !== undefined
   const switched = {
     ...{ epoch: row?.epoch ?? 1, sourceSide: source, targetSide: target },
-    ...(isShared ? { settle: () => settle({ source, target, plan, point }) } : {}),
+    ...(isShared ? { settle: () => settle({ source, target, plan, run, point }) } : {}),
   }
   await finishSwitch({ gate, config, clock }, switched, new StepTimer(clock))
 }

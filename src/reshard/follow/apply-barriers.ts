@@ -85,7 +85,7 @@ export async function truncateTables(
       if (!barrier.isNew(shard) || coverage === 'all') continue
       const writer = writers[shard] as TargetWriter
       const isWhole = table.from.kind !== 'sharded' || plan.sourceCount === 1
-      if (isWhole && coverage === 'none') await writer.execute([`DELETE FROM ${table.sqlName}`])
+      if (isWhole && coverage === 'none') await writer.execute([`DELETE FROM ${table.targetName}`])
       else await deletePart(table, shard, barrier)
     }
   }
@@ -104,7 +104,7 @@ async function deletePart(table: MoveTable, shard: number, barrier: Barrier): Pr
   for (;;) {
     const bound = after ? `WHERE (${key.join(', ')}) > (${literals(after, table)})` : ''
     const rows = await writer.query(
-      `SELECT ${columns.join(', ')} FROM ${table.sqlName} ${bound} ORDER BY ${key.join(', ')} LIMIT ${PAGE_ROWS}`,
+      `SELECT ${columns.join(', ')} FROM ${table.targetName} ${bound} ORDER BY ${key.join(', ')} LIMIT ${PAGE_ROWS}`,
     )
     for (const values of rows) {
       const row = keyRow(table, values)
@@ -136,14 +136,14 @@ async function deleteKeyless(
   const { from } = table
   if (from.kind !== 'sharded') return
   const name = quoteName(from.keyColumn)
-  const rows = await writer.query(`SELECT DISTINCT ${name}::text FROM ${table.sqlName}`)
+  const rows = await writer.query(`SELECT DISTINCT ${name}::text FROM ${table.targetName}`)
   const doomed = rows.filter(([value]) => isOfSource(table, value ?? null, barrier.source))
   const type = table.columns[from.keyIndex]?.type
   await writer.execute(
     doomed.map(([value]) =>
       value === null || value === undefined
-        ? `DELETE FROM ${table.sqlName} WHERE ${name} IS NULL`
-        : `DELETE FROM ${table.sqlName} WHERE ${name} = ${quoteLiteral(value)}::${type}`,
+        ? `DELETE FROM ${table.targetName} WHERE ${name} IS NULL`
+        : `DELETE FROM ${table.targetName} WHERE ${name} = ${quoteLiteral(value)}::${type}`,
     ),
   )
 }

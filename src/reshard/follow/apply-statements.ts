@@ -86,7 +86,7 @@ function putText(table: MoveTable, arrays: Arrays): string {
   const isPlain = isKeyless(table) || isReplaced(table)
   const action = set.length === 0 ? 'DO NOTHING' : `DO UPDATE SET ${set.join(', ')}`
   return (
-    `INSERT INTO ${table.sqlName} (${columns.map((column) => name(table, column)).join(', ')}) ` +
+    `INSERT INTO ${table.targetName} (${columns.map((column) => name(table, column)).join(', ')}) ` +
     `OVERRIDING SYSTEM VALUE SELECT ${columns.map(arrays.value).join(', ')} FROM ${arrays.from}` +
     (isPlain ? '' : ` ON CONFLICT (${key}) ${action}`)
   )
@@ -101,7 +101,7 @@ function deleteKeylessText(table: MoveTable, arrays: Arrays): string {
     (column) => `t.${name(table, column)}::text IS NOT DISTINCT FROM ${arrays.value(column)}::text`,
   )
   return (
-    `DELETE FROM ${table.sqlName} WHERE ctid = (SELECT t.ctid FROM ${table.sqlName} AS t, ${arrays.from} ` +
+    `DELETE FROM ${table.targetName} WHERE ctid = (SELECT t.ctid FROM ${table.targetName} AS t, ${arrays.from} ` +
     `WHERE ${match.join(' AND ')} LIMIT 1)`
   )
 }
@@ -127,12 +127,12 @@ function statementOf(
   if (kind === 'put') text = putText(table, arrays)
   else if (isKeyless(table)) text = deleteKeylessText(table, arrays)
   else if (kind === 'delete') {
-    text = `DELETE FROM ${table.sqlName} AS t USING ${arrays.from} WHERE ${keyMatch(table, arrays)}`
+    text = `DELETE FROM ${table.targetName} AS t USING ${arrays.from} WHERE ${keyMatch(table, arrays)}`
   } else {
     const set = settable(table, columns).map((c) => `${name(table, c)} = ${arrays.value(c)}`)
     // Nothing but the key was sent: there is nothing to set.
     if (set.length === 0) return { name: '', text: '', values: [] }
-    text = `UPDATE ${table.sqlName} AS t SET ${set.join(', ')} FROM ${arrays.from} WHERE ${keyMatch(table, arrays)}`
+    text = `UPDATE ${table.targetName} AS t SET ${set.join(', ')} FROM ${arrays.from} WHERE ${keyMatch(table, arrays)}`
   }
   return { name: names.of(text), text, values: arrays.values }
 }

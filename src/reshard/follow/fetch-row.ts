@@ -10,6 +10,8 @@ export async function fetchRow(
   client: HostClient,
   table: MoveTable,
   key: PlacedTuple,
+  /** Where it stands. */
+  where = table.sqlName,
 ): Promise<PlacedTuple | undefined> {
   const columns = table.columns.map((column, i) => `${quoteName(column.name)} AS c${i}`)
   const match = table.identity.map((column, i) => {
@@ -24,7 +26,7 @@ export async function fetchRow(
     return tuple.kinds[place] === COLUMN_TEXT ? bytes.toString('utf8') : bytes
   })
   const result = await client.query({
-    text: `SELECT ${columns.join(', ')} FROM ${table.sqlName} WHERE ${match.join(' AND ')}`,
+    text: `SELECT ${columns.join(', ')} FROM ${where} WHERE ${match.join(' AND ')}`,
     values,
     types: { getTypeParser: () => (text: string) => text } as never,
   })

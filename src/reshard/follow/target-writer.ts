@@ -108,7 +108,7 @@ export class TargetWriter {
     const pending = this.batch.pending(table, key)
     if (pending?.kind === 'put') return pending.row
     if (pending?.kind === 'delete') return undefined
-    const row = await fetchRow(this.#client, table, key)
+    const row = await fetchRow(this.#client, table, key, table.targetName)
     return row && pending ? overlay(table, row, pending.row) : row
   }
 

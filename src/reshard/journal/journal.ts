@@ -26,7 +26,7 @@ export type RunState =
   | 'paused'
   | 'failed'
 
-export type ObjectKind = 'slot' | 'publication' | 'target_schema' | 'fence' | 'role'
+export type ObjectKind = 'slot' | 'publication' | 'target_schema' | 'incoming' | 'fence' | 'role'
 
 export interface JournalObject {
   readonly kind: ObjectKind

@@ -5,6 +5,8 @@ import { type ReshardSide, withShard } from '../side.js'
 import type { JournalObject, JournalRun, JournalTable, ObjectKind, RunState } from './journal.js'
 
 export interface JournalRecord extends JournalRun {
+  /** By the clock of its server, as ISO text. */
+  readonly startedAt: string
   readonly objects: readonly JournalObject[]
   readonly tables: readonly JournalTable[]
 }
@@ -27,7 +29,8 @@ export async function readJournal(
     if (!(await hasJournal(client))) return undefined
     const [run] = await adminQuery(
       client,
-      `SELECT run, state, to_jsonb(r)->>'step' AS step, error, facts::text AS facts FROM pgshard.reshard_run r
+      `SELECT run, state, to_jsonb(r)->>'step' AS step, error, facts::text AS facts,
+              to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') AS started_at FROM pgshard.reshard_run r
         WHERE source = $1 AND target = $2 ORDER BY started_at DESC LIMIT 1`,
       [source, target.name],
     )
@@ -52,6 +55,7 @@ export async function readJournal(
       state: run['state'] as RunState,
       step: run['step'] ?? null,
       error: run['error'] ?? null,
+      startedAt: run['started_at'] ?? '',
       facts: JSON.parse(run['facts'] as string) as Record<string, unknown>,
       objects: objects.map((row) => ({
         kind: row['kind'] as ObjectKind,

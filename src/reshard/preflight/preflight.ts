@@ -11,7 +11,7 @@ import { placeOf, type ReshardSide, withShard } from '../side.js'
 import { error, type Problem, warning } from './problem.js'
 import { checkReferenceTables } from './reference-checks.js'
 import { checkRoom, estimateMove, type MoveEstimate } from './room.js'
-import { checkSource, checkTarget, type ServerUse } from './server-checks.js'
+import { checkOwners, checkSource, checkTarget, type ServerUse } from './server-checks.js'
 import { readServerFacts, type ServerFacts } from './server-facts.js'
 import { readSourceTables, type SourceTable } from './source-table.js'
 import {
@@ -106,8 +106,11 @@ export async function preflight(
   problems.push(...looked.tables(plan, first), ...looked.others(sources, first))
   const users = sources.flatMap((one) => one?.facts ?? [])
   problems.push(...checkBuckets(source, target, first, users))
-  const standing = targetTables(targets, first.tables, target)
+  const standing = target.isStaged
+    ? servingTables(targets, first.tables, target)
+    : targetTables(targets, first.tables, target)
   problems.push(...standing.problems, ...looked.replicaRole(targets, standing.complete))
+  if (!standing.complete) problems.push(...looked.owners(targets, first))
   const hasError = problems.some((problem) => problem.severity === 'error')
   if (!hasError) {
     problems.push(...(await checkReferenceTables(plan, source, options.clock ?? systemClock)))
@@ -231,6 +234,13 @@ class Look {
     return [this.#needsWayBack ? error(where, what, mend) : warning(where, what, mend)]
   }
 
+  owners(targets: readonly (Read | undefined)[], first: Read): Problem[] {
+    return targets.flatMap((one, shard) => {
+      const where = nameOf('target', this.#target, shard)
+      return one ? checkOwners(where, one.facts, first.facts) : []
+    })
+  }
+
   replicaRole(targets: readonly (Read | undefined)[], tablesStand: boolean): Problem[] {
     if (targets.every((one) => one?.facts.mayUseReplicaRole !== false)) return []
     const user = targets.find((one) => one)?.facts.user ?? '…'
@@ -315,6 +325,24 @@ function checkSides(source: ReshardSide, target: ReshardSide): Problem[] {
     seen.add(place)
   }
   return problems
+}
+
+/** Targets that serve have all tables, just as they are, and nothing there acts on rows that come. */
+function servingTables(
+  targets: readonly (TargetRead | undefined)[],
+  wanted: readonly SourceTable[],
+  target: ReshardSide,
+): { problems: Problem[]; complete: boolean } {
+  const problems = targets.flatMap((one, shard): Problem[] => {
+    if (!one) return []
+    const where = nameOf('target', target, shard)
+    const ofTables = one.tables.flatMap((table) => [
+      ...checkKind(table).map((problem) => ({ ...problem, where: `${where}: ${problem.where}` })),
+      ...checkAccess(where, table, one.facts.user),
+    ])
+    return [...checkSameTables(where, wanted, one.tables), ...ofTables]
+  })
+  return { problems, complete: true }
 }
 
 /** The targets are bare, or have the tables and no row in them. */

@@ -124,12 +124,15 @@ function keylessNote(table: MoveTable): Problem[] {
   ]
 }
 
+/** Rows of several sources come together, or rows that come meet those of shards that serve. */
+const mayMeet = ({ sourceCount, isStaged }: MovePlan): boolean => sourceCount > 1 || isStaged
+
 /** The sharding keys of both sides must be in the replica identity, and with several sources in every unique index. */
 export function checkKeys(table: MoveTable, source: SourceTable, plan: MovePlan): Problem[] {
   const where = tableLabel(table)
   const found: Problem[] = []
   const wanted = new Set<string>()
-  for (const place of [table.to, ...(plan.sourceCount > 1 ? [table.from] : [])]) {
+  for (const place of [table.to, ...(mayMeet(plan) ? [table.from] : [])]) {
     if (place.kind !== 'sharded') continue
     if (place.keyIndex < 0) {
       found.push(
@@ -152,7 +155,7 @@ export function checkKeys(table: MoveTable, source: SourceTable, plan: MovePlan)
       ),
     )
   }
-  if (plan.sourceCount === 1 || table.from.kind !== 'sharded') return found
+  if (!mayMeet(plan) || table.from.kind !== 'sharded') return found
   return [
     ...found,
     ...source.uniqueKeys.flatMap((index) => checkUnique(where, 'unique index', index, wanted)),

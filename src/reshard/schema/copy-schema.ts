@@ -42,8 +42,8 @@ export async function makeTables(
 const placeAt = (side: ReshardSide, shard: number): string =>
   placeOf(side.shards[shard] as (typeof side.shards)[number])
 
-/** Guards say which rows belong on a shard of the source; on the targets they would refuse the rows that do belong there. */
-const dropGuards = `DO $guards$
+/** Guards say which rows belong on a shard of the old side; on those of the new one they would refuse the rows that do belong there. */
+export const dropGuards = `DO $guards$
 DECLARE item record;
 BEGIN
   FOR item IN SELECT conrelid::regclass::text AS name, conname FROM pg_constraint

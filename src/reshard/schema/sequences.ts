@@ -61,10 +61,22 @@ function onEach<T>(
   return clients ? Promise.all(clients.map(work)) : onEachShard(side, work)
 }
 
+/** In which form the next number is set. */
+type Setting = (name: string, next: bigint, increment: bigint) => string
+
+const setNow: Setting = (name, next, increment) =>
+  `ALTER SEQUENCE ${name} INCREMENT BY ${increment}; ` +
+  `SELECT setval(${quoteLiteral(name)}::regclass, ${next}, false);`
+
+/** Undone with its transaction. */
+const setWithin: Setting = (name, next, increment) =>
+  `ALTER SEQUENCE ${name} INCREMENT BY ${increment} RESTART WITH ${next};`
+
 /** The SQL for one sequence on one target; undefined when no source has drawn from it and it stays as it is. */
 export function sequenceSql(
   states: readonly SequenceState[],
   target: { shard: number; count: number; isSharded: boolean },
+  set: Setting = setNow,
 ): string | undefined {
   const [{ name, increment }] = states as [SequenceState]
   const drawn = states.flatMap(({ last }) => (last === undefined ? [] : [last]))
@@ -76,10 +88,7 @@ export function sequenceSql(
     let highest = 0n
     for (const value of drawn) if (value > highest) highest = value
     const next = (highest / count + 1n) * count + BigInt(target.shard) + 1n
-    return (
-      `ALTER SEQUENCE ${name} INCREMENT BY ${count}; ` +
-      `SELECT setval(${quoteLiteral(name)}::regclass, ${next}, false);`
-    )
+    return set(name, next, count)
   }
   if (drawn.length === 0) return undefined
   const furthest = drawn.reduce((a, b) => (increment > 0n === a > b ? a : b))
@@ -93,20 +102,41 @@ export async function advanceSequences(
   plan: MovePlan,
   open?: OpenSides,
 ): Promise<number> {
-  const states = new Map<string, SequenceState[]>()
-  for (const state of (await readSequences(source, open?.sources)).flat()) {
-    states.set(state.name, [...(states.get(state.name) ?? []), state])
-  }
-  const sharded = new Set(
-    plan.tables.filter((table) => table.to.kind === 'sharded').map((table) => tableLabel(table)),
-  )
+  const states = byName(await readSequences(source, open?.sources))
   await onEach(target, open?.targets, async (client, shard) => {
-    const parts = [...states.values()].map((same) => {
-      const isSharded = same.some(({ tables }) => tables.some((label) => sharded.has(label)))
-      return sequenceSql(same, { shard, count: plan.targetCount, isSharded })
-    })
-    const sql = parts.filter((part) => part !== undefined).join('\n')
+    const sql = aheadSql(states, plan, shard)
     if (sql !== '') await adminQuery(client, sql)
   })
   return states.size
+}
+
+/** The same as SQL for each target, for transactions that may be rolled back: the old side goes on drawing as before then. */
+export async function sequencesAhead(
+  source: ReshardSide,
+  target: ReshardSide,
+  plan: MovePlan,
+): Promise<string[]> {
+  const states = byName(await readSequences(source))
+  return [...target.shards.keys()].map((shard) => aheadSql(states, plan, shard, setWithin))
+}
+
+type States = ReadonlyMap<string, readonly SequenceState[]>
+
+function byName(all: readonly (readonly SequenceState[])[]): States {
+  const states = new Map<string, SequenceState[]>()
+  for (const state of all.flat()) {
+    states.set(state.name, [...(states.get(state.name) ?? []), state])
+  }
+  return states
+}
+
+function aheadSql(states: States, plan: MovePlan, shard: number, set?: Setting): string {
+  const sharded = new Set(
+    plan.tables.filter((table) => table.to.kind === 'sharded').map((table) => tableLabel(table)),
+  )
+  const parts = [...states.values()].map((same) => {
+    const isSharded = same.some(({ tables }) => tables.some((label) => sharded.has(label)))
+    return sequenceSql(same, { shard, count: plan.targetCount, isSharded }, set)
+  })
+  return parts.filter((part) => part !== undefined).join('\n')
 }

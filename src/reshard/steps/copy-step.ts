@@ -2,6 +2,7 @@
 import { adminQuery } from '../../pg/admin-query.js'
 import type { HostClient } from '../../pg/host-client.js'
 import { type Lsn, printLsn } from '../../replication/lsn.js'
+import { keyIncoming } from '../buckets/incoming.js'
 import { copyParts, type PartReader } from '../copy/copy-parts.js'
 import { nameOfPart, type Part, partName } from '../copy/part.js'
 import { planParts } from '../copy/plan-parts.js'
@@ -35,6 +36,7 @@ export async function copyStep(context: RunContext): Promise<void> {
   context.copied = tally.tables()
   context.checkSignal()
   await context.checkTables()
+  if (target.isStaged) return keyIncoming(target, found.plan, journal.run)
   const dump = await context.dump()
   if (dump) {
     context.say('making keys and indexes')

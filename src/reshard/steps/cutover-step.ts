@@ -1,6 +1,7 @@
 /** The switch, and what is cleared up after it. */
 import { engineError, toEngineError } from '../../errors/engine-error.js'
 import { NO_WAY_BACK } from '../buckets/bucket-checks.js'
+import { dropIncoming, incomingTables } from '../buckets/incoming.js'
 import { cutover } from '../cutover/cutover.js'
 import { cutoverStanding } from '../cutover/epoch-store.js'
 import { abandonCutover, completeCutover } from '../cutover/resume-cutover.js'
@@ -61,6 +62,7 @@ async function goForward(context: RunContext): Promise<void> {
   await completeCutover({
     ...options,
     plan: context.found.plan,
+    run: context.journal.run,
     point: (name) => context.point(`cutover:${name}`),
   })
 }
@@ -86,6 +88,12 @@ export async function finishStep(context: RunContext): Promise<void> {
     const dump = await context.dump()
     if (dump) context.brokenForeignKeys = await validateForeignKeys(target, dump)
   })
+  if (target.isStaged) {
+    await attempt('dropping the tables that rows came to (say reshard cleanup)', async () => {
+      await dropIncoming(target)
+      await journal.markGone(incomingTables)
+    })
+  }
   await attempt('writing the journal', () => journal.markGone(targetSchema))
   context.say(`"${source.name}" is served by ${(target.whole ?? target).shards.length} shards`)
 }

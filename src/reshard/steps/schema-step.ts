@@ -1,4 +1,5 @@
 /** The tables on the targets, by the source's schema, which is kept in the journal as it was dumped. */
+import { incomingTables, makeIncoming } from '../buckets/incoming.js'
 import type { JournalObject } from '../journal/journal.js'
 import { makeTables } from '../schema/copy-schema.js'
 import { dumpSchema } from '../schema/dump-schema.js'
@@ -17,6 +18,12 @@ const majorOf = (version: number): number => Math.floor(version / 10_000)
 export async function schemaStep(context: RunContext): Promise<void> {
   const { options, found, journal } = context
   const { source, target, dumpProgram } = options
+  if (target.isStaged) {
+    context.say(`making tables for the rows that come to ${target.shards.length} shards`)
+    await journal.register(incomingTables)
+    await context.point('schema:registered')
+    return makeIncoming(target, found.plan, journal.run)
+  }
   if (found.hasTargetTables) {
     context.say('the tables stand on the targets already')
     return

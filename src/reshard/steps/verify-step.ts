@@ -1,5 +1,6 @@
 /** Both sides compared while the sources are written. */
 import { engineError } from '../../errors/engine-error.js'
+import { refuseStrays } from '../buckets/incoming.js'
 import { catchUp } from '../marker.js'
 import { describeDifference } from '../verify/compare-tables.js'
 import { verifyLive } from '../verify/verify.js'
@@ -32,6 +33,7 @@ export async function verifyStep(context: RunContext): Promise<void> {
       ...(options.signal ? { signal: options.signal } : {}),
     }),
   )
+  if (target.isStaged) await refuseStrays(target, found.plan)
   const different = report.tables.filter((table) => !table.same)
   await journal.note({ verified_at_lsn: report.sourceLsns })
   if (different.length > 0) {

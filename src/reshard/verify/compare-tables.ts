@@ -8,7 +8,13 @@ import { adminQuery } from '../../pg/admin-query.js'
 import { copyOut } from '../../pg/copy-out.js'
 import type { HostClient } from '../../pg/host-client.js'
 import { quoteName } from '../../pg/sql-names.js'
-import { type MovePlan, type MoveTable, standingShards, tableLabel } from '../move-table.js'
+import {
+  type MovePlan,
+  type MoveTable,
+  onTargets,
+  standingShards,
+  tableLabel,
+} from '../move-table.js'
 import {
   addSums,
   type BucketRange,
@@ -61,10 +67,12 @@ export async function compareTable(
 ): Promise<TableComparison> {
   const sources = pick(snapshots.sources, table.sourceShards)
   const groups = targetGroups(table, plan, snapshots.targets)
+  const there = onTargets(table, plan)
   const [expected, ...found] = await Promise.all([
     sumsOf(sources, table, range),
-    ...groups.map((clients) => sumsOf(clients, table, range)),
+    ...groups.map((clients) => sumsOf(clients, there, range)),
   ])
+  const clientsOf = (group: number): HostClient[] => groups[group] as HostClient[]
   const keys: KeyDifference[] = []
   let unequal = 0
   for (const [i, sums] of found.entries()) {
@@ -72,9 +80,13 @@ export async function compareTable(
     unequal += buckets.length
     if (buckets.length === 0 || keys.length >= MAX_KEYS) continue
     const few = affordable(buckets, expected, sums)
-    keys.push(...(await differingKeys(table, sources, groups[i] as HostClient[], few, range.of)))
+    const sides = {
+      here: { table, clients: sources },
+      there: { table: there, clients: clientsOf(i) },
+    }
+    keys.push(...(await differingKeys(sides, few, range.of)))
   }
-  const misplaced = range.from === 0 ? await countMisplaced(table, plan, snapshots.targets) : 0
+  const misplaced = range.from === 0 ? await countMisplaced(there, plan, snapshots.targets) : 0
   return {
     name: tableLabel(table),
     sourceRows: rowCount(expected),
@@ -117,14 +129,18 @@ function affordable(buckets: readonly number[], a: BucketSums, b: BucketSums): n
   return chosen
 }
 
+/** A table as one side has it. */
+interface Placed {
+  readonly table: MoveTable
+  readonly clients: readonly HostClient[]
+}
+
 async function differingKeys(
-  table: MoveTable,
-  sources: readonly HostClient[],
-  targets: readonly HostClient[],
+  sides: { readonly here: Placed; readonly there: Placed },
   buckets: readonly number[],
   of: number,
 ): Promise<KeyDifference[]> {
-  const read = async (clients: readonly HostClient[]): Promise<Map<string, string>> => {
+  const read = async ({ table, clients }: Placed): Promise<Map<string, string>> => {
     const parts = await Promise.all(
       clients.map((client) => readBucketRows(client, table, buckets, of)),
     )
@@ -137,7 +153,7 @@ async function differingKeys(
     }
     return new Map([...hashes].map(([key, all]) => [key, all.sort().join()]))
   }
-  const [here, there] = await Promise.all([read(sources), read(targets)])
+  const [here, there] = await Promise.all([read(sides.here), read(sides.there)])
   const found: KeyDifference[] = []
   for (const [key, hash] of here) {
     const twin = there.get(key)

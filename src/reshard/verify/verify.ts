@@ -61,9 +61,11 @@ export function verifyLive(options: LiveVerifyOptions): Promise<VerifyReport> {
   return new Verification(options, options.plan, () => snapshotsLive(options)).run()
 }
 
-/** Compares two databases that nobody writes. @throws RESHARD_VERIFY_ENCODING */
+/** Compares two databases that nobody writes. @throws RESHARD_VERIFY_ENCODING, RESHARD_VERIFY_SHARED */
 export async function verifyQuiet(options: VerifyOptions): Promise<VerifyReport> {
   const { source, target } = options
+  if (target.isStaged)
+    throw engineError('RESHARD_VERIFY_SHARED', { from: source.name, to: target.name })
   const [here, there] = await Promise.all([readTables(source), readTables(target)])
   if (here.encoding !== there.encoding) {
     const encodings = { from: here.encoding, to: there.encoding }
@@ -153,7 +155,9 @@ class Verification {
 
   constructor(options: VerifyOptions, plan: MovePlan, snapshots: () => Promise<BothSides>) {
     this.#options = options
-    this.#plan = plan
+    // What stands where it is has nothing to be compared with.
+    const tables = plan.tables.filter(({ sourceShards }) => sourceShards.length > 0)
+    this.#plan = { ...plan, tables }
     this.#snapshots = snapshots
     this.#store = options.store ?? noStore
     this.#startedMs = options.clock.monotonicMs()

@@ -42,7 +42,14 @@ test('O1, O4: no source is read before all have their snapshots: a slot would wa
   }
   const to = { kind: 'unsharded', shard: 0 }
   const table = {
-    ...{ schema: 'public', name: 'orders', sqlName: 'orders', identity: [], sourceShards: [0, 1] },
+    ...{
+      schema: 'public',
+      name: 'orders',
+      sqlName: 'orders',
+      targetName: 'orders',
+      identity: [],
+      sourceShards: [0, 1],
+    },
     ...{ columns: [{ name: 'tenant' }, { name: 'id' }, { name: 'v' }], from: to, to, bytes: 0 },
   } as unknown as MoveTable
   await on(target.shards[0]!, 'ALTER TABLE orders DROP CONSTRAINT orders_pkey')

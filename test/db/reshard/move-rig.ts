@@ -10,7 +10,11 @@ import { usePostgres } from '../../support/use-postgres.js'
 export function useSides(): {
   side(name: string, count: number, sharding?: ShardingConfig): Promise<ReshardSide>
 } {
-  const settings = { max_wal_senders: '60', max_replication_slots: '60' }
+  const settings = {
+    max_wal_senders: '60',
+    max_replication_slots: '60',
+    max_prepared_transactions: '10',
+  }
   const postgres = usePostgres({ version: 15, settings })
   return { side: (name, count, sharding) => makeSide(postgres(), name, count, sharding) }
 }

@@ -1,4 +1,4 @@
-/** kill −9 of a run that adds a shard, at the places that only it comes to, while clients write and read: then resume. */
+/** kill −9 of a run that adds a shard, or takes one away, at the places of its cutover, while clients write and read: then resume. */
 import { expect, test } from 'vitest'
 import { bucketPoints, faultPoints } from '../../../src/reshard/steps/steps.js'
 import { connectThrough, startWriters } from '../../support/live-shop.js'
@@ -26,10 +26,15 @@ async function countLate(port: number): Promise<number> {
   }
 }
 
-test.each(bySize(['cutover:half-settled'], [...bucketPoints, ...ofCutover]))(
-  'O1: kill −9 at %s while a shard is added: nobody reads a row twice or misses one',
-  async (point) => {
-    const shop = await makeBucketShop(postgres(), 2)
+const points = bySize(['cutover:half-settled'], [...bucketPoints, ...ofCutover])
+
+test.each([
+  ...points.map((point) => ['added', point] as const),
+  ...points.map((point) => ['removed', point] as const),
+])(
+  'O1: a shard is %s, kill −9 at %s: nobody reads a row twice or misses one',
+  async (how, point) => {
+    const shop = await makeBucketShop(postgres(), 2, how)
     const { program, port } = await startServe(shop)
     const writers = startWriters(postgres(), port, 4)
     const counting = await startCounting(postgres(), port)

@@ -41,11 +41,18 @@ export function tenantsOfFirst(
   return found
 }
 
-/** `shop` on `count` shards, `shop_new` on the same ones and one more. */
-export async function makeBucketShop(postgres: TestPostgres, count: number): Promise<Shop> {
-  const shop = await makeShop(postgres, count, 1)
-  const to = [...shop.from, ...shop.to]
+/** `shop` on `count` shards, `shop_new` on the same ones and one more; or the other way round, where one is taken away. */
+export async function makeBucketShop(
+  postgres: TestPostgres,
+  count: number,
+  how: 'added' | 'removed' = 'added',
+): Promise<Shop> {
+  const isAdded = how === 'added'
+  const shop = await makeShop(postgres, isAdded ? count : count + 1, isAdded ? 1 : 0)
+  const from = shop.from
+  const to = isAdded ? [...shop.from, ...shop.to] : shop.from.slice(0, count)
   const { before, after } = maps(count)
+  const [mapFrom, mapTo] = isAdded ? [before, after] : [after, before]
   const text = await readFile(shop.config, 'utf8')
   // Clients wait while a killed run is taken up again, however long that takes here.
   const [head] = text
@@ -57,7 +64,7 @@ export async function makeBucketShop(postgres: TestPostgres, count: number): Pro
     `[[sharded_tables]]\ndatabase = "${name}"\nname = "acct"\ncolumn = "tenant"\ndata_type = "bigint"\nbuckets = ${BUCKETS}\nbucket_map = [${map.join(', ')}]\n`
   await writeFile(
     shop.config,
-    `${head}${entry('shop', shop.from, before)}${entry('shop_new', to, after)}`,
+    `${head}${entry('shop', from, mapFrom)}${entry('shop_new', to, mapTo)}`,
   )
   return { ...shop, to }
 }
