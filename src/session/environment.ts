@@ -61,8 +61,8 @@ export interface ClientHandle {
   readonly preparedStatements: number
   readonly holdings: ClientHoldings
   readonly lastRequestAtMs: number
-  /** Cancels what runs now, if anything does. */
-  cancel(): void
+  /** Cancels what runs now, if anything does; kept when no statement that the client sends from then on can be hit. */
+  cancel(): void | Promise<void>
   /** Ends the session with FATAL 57P01 as soon as no transaction is open, at once when `now`. */
   end(now: boolean): void
   /** True when it holds no server and nothing runs. */

@@ -73,7 +73,7 @@ export class Session implements ClientHandle {
     this.#timers = new RequestTimers(environment.clock, access.limits, {
       requestIsLate: (limit) => {
         this.#core.timedOut = engineError('SESSION_QUERY_TIMEOUT', { limit })
-        this.cancel()
+        void this.cancel()
       },
       isIdle: (isOpen) =>
         this.#die(engineError(isOpen ? 'SESSION_IDLE_IN_TRANSACTION' : 'SESSION_IDLE')),
@@ -185,13 +185,16 @@ export class Session implements ClientHandle {
     return this.#core.pipelined.runAlikeBatch(chunk, () => this.#startRequest())
   }
 
-  cancel(): void {
+  /** Kept when no server can be hit by it any more. */
+  async cancel(): Promise<void> {
     const { held } = this.#core
     if (!this.#isBusy && !this.#core.running) return
     this.#core.cancelled = true
+    // a server that is shared takes nothing more of this client until the cancel has arrived
     if (this.#core.pipelined.cancel()) return
-    if (held.isWaiting) held.stopWaiting()
-    else held.cancel()
+    if (held.isWaiting) return held.stopWaiting()
+    held.cancel()
+    await held.whenGivenBack()
   }
 
   end(now: boolean, error = engineError('SESSION_SHUTDOWN')): void {
@@ -208,12 +211,8 @@ export class Session implements ClientHandle {
 
   /** A request runs, or one that was flushed waits for its server or for room on the way there. */
   get #mustQueue(): boolean {
-    if (this.#behind !== undefined || this.#readsSchema) return true
+    if (this.#behind !== undefined || this.#core.transaction.schemaReads > 0) return true
     return this.#isBusy || this.#core.isWaiting || this.#extended.awaitsCopy || this.#isServerFull
-  }
-
-  get #readsSchema(): boolean {
-    return this.#core.transaction.schemaReading !== undefined
   }
 
   /** What was flushed to a server stands in our memory still: it must leave before more is taken. */
@@ -281,7 +280,7 @@ export class Session implements ClientHandle {
   #runBehind(): void {
     const frame = this.#behind
     if (!frame) return this.#drainQueue()
-    if (this.#core.isWaiting || this.#readsSchema) return
+    if (this.#core.isWaiting || this.#core.transaction.schemaReads > 0) return
     const run = () => {
       if (this.#behind !== frame) return
       this.#behind = undefined

@@ -32,7 +32,7 @@ export class Cancels {
   }
 
   /** Of another worker: never passed on again. */
-  ours(processId: number, key: Buffer): void {
-    this.#parts.clients.byKey(processId, key)?.cancel()
+  ours(processId: number, key: Buffer): void | Promise<void> {
+    return this.#parts.clients.byKey(processId, key)?.cancel()
   }
 }

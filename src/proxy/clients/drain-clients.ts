@@ -22,7 +22,7 @@ export async function drainClients(parts: DrainParts): Promise<boolean> {
   for (const { client } of [...clients.all()]) client.end(false)
   if (await clients.emptyWithin(shutdownTimeoutMs, clock, cutNow)) return true
   log.warn('transactions are still open: cancelling them', { clients: clients.size })
-  for (const { client } of [...clients.all()]) client.cancel()
+  for (const { client } of [...clients.all()]) void client.cancel()
   await clients.emptyWithin(shutdownTerminationTimeoutMs ?? 0, clock, cutNow)
   for (const { client } of [...clients.all()]) client.end(true)
   return false

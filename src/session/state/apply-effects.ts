@@ -146,10 +146,9 @@ function readSchema(target: EffectTarget): void {
   const reading = target.access.schemaChanged()
   if (!reading || !target.isSharded) return
   const { transaction, hooks } = target
-  transaction.schemaReading = reading
+  transaction.schemaReads++
   const read = () => {
-    if (transaction.schemaReading !== reading) return
-    transaction.schemaReading = undefined
+    transaction.schemaReads--
     hooks.waitEnded()
   }
   reading.then(read, read)

@@ -53,8 +53,8 @@ export class Transaction {
   failedByUs = false
   /** A statement in it changed the schema. */
   changedSchema = false
-  /** Kept when the schema has been read that the client has changed, outside or at the end of one; it plans nothing before. */
-  schemaReading: Promise<void> | undefined
+  /** How often the schema is still to be read that the client has changed: it plans nothing before. */
+  schemaReads = 0
   /** One of them gave a table, view or function that others know another meaning, which the catalog has not heard of. */
   changedMeanings = false
   /** One of them may have made other columns of a name that others know: what is placed by a key is placed by the old ones. */
