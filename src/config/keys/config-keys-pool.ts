@@ -169,7 +169,7 @@ export const pipelineKeys = {
 export const healthKeys = {
   healthcheck_interval: duration(
     30_000,
-    'A connection unused for this long is checked before it is lent.',
+    'A connection whose last check is so long ago is checked before it is lent.',
   ),
   idle_healthcheck_interval: duration(
     30_000,

@@ -84,6 +84,8 @@ describe('metrics of three shards', () => {
       rollbacks: ofFirst('total_rollbacks'),
       twoPhase: grown('total_xact_2pc_count'),
       server_errors: ofFirst('total_server_errors'),
+      reads: ofFirst('total_reads'),
+      writes: ofFirst('total_writes'),
     }).toEqual({
       inserted: 4,
       updated: 2,
@@ -91,6 +93,8 @@ describe('metrics of three shards', () => {
       rollbacks: 1,
       twoPhase: 1,
       server_errors: 1,
+      reads: 2,
+      writes: 5,
     })
     expect(ofFirst('total_prepared_hits')).toBeGreaterThanOrEqual(1)
     expect(ofFirst('total_prepared_misses')).toBeGreaterThanOrEqual(1)

@@ -149,6 +149,9 @@ describe('strategies', () => {
     await pick()
     const [view] = seen as [StrategyView]
     expect(Object.isFrozen(view)).toBe(true)
+    const lists = Object.entries(view).filter(([, value]) => Array.isArray(value))
+    expect(lists.length).toBeGreaterThanOrEqual(6)
+    expect(lists.filter(([, list]) => !Object.isFrozen(list)).map(([name]) => name)).toEqual([])
     expect(() => (view.hosts as string[]).push('h:9')).toThrow(TypeError)
     expect(() => (view.responseTimesMs as number[]).fill(0)).toThrow(TypeError)
     expect(book.statistics()[0]?.responseMs).toBe(3)

@@ -29,7 +29,7 @@ const lines = readFileSync('fixtures/hash/pg-partition-hash.jsonl', 'utf8')
   )
 
 describe('key placer against recorded partitions', () => {
-  it('D4, D101, D102, D108: places all 534 keys in text, string and binary form', () => {
+  it('D4, D64, D101, D102, D108: places all 534 keys in text, string and binary form', () => {
     expect(lines).toHaveLength(534)
     for (const { type, key, shard_of } of lines) {
       for (const [n, shard] of Object.entries(shard_of)) {
