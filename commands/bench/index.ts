@@ -1,20 +1,23 @@
 /** `pgshard bench …` is `bench run`; with -i, as in pgbench, it is `bench init`. */
+import { Flags } from '@oclif/core'
 import { fullNames } from '../../src/cli/abbreviations.js'
 import BenchInit from './init.js'
 import BenchRun from './run.js'
 
-/** "-i", "-iq", "--initialize" before "--". */
-function wantsInit(argv: readonly string[]): boolean {
-  const end = argv.indexOf('--')
-  const words = end < 0 ? argv : argv.slice(0, end)
-  return words.some((word) => word === '--initialize' || /^-i[qn]*$/.test(word))
-}
-
-const withoutInit = (argv: readonly string[]): string[] =>
-  argv.flatMap((word) => {
-    if (word === '--initialize' || word === '-i') return []
-    return /^-i[qn]+$/.test(word) ? [`-${word.slice(2)}`] : [word]
+/** The words of `bench init` when -i is among them, else undefined. */
+function wordsOfInit(argv: readonly string[]): string[] | undefined {
+  const initialize = Flags.boolean({ char: 'i' })
+  const words = fullNames(argv, {
+    ...BenchInit.baseFlags,
+    ...BenchRun.flags,
+    ...BenchInit.flags,
+    initialize,
   })
+  const end = words.indexOf('--')
+  const at = words.indexOf('--initialize')
+  if (at < 0 || (end >= 0 && at > end)) return undefined
+  return words.filter((word, i) => word !== '--initialize' || (end >= 0 && i > end))
+}
 
 export default class Bench extends BenchRun {
   static override examples = [
@@ -23,8 +26,8 @@ export default class Bench extends BenchRun {
   ]
 
   override async run(): Promise<object> {
-    this.argv = fullNames(this.argv, Bench)
-    if (!wantsInit(this.argv)) return await super.run()
-    return (await BenchInit.run(withoutInit(this.argv), this.config)) as object
+    const words = wordsOfInit(this.argv)
+    if (words === undefined) return await super.run()
+    return (await BenchInit.run(words, this.config)) as object
   }
 }

@@ -24,7 +24,7 @@ export default class BenchInit extends BaseCommand {
   }
 
   async run(): Promise<object> {
-    this.argv = fullNames(this.argv, BenchInit)
+    this.argv = fullNames(this.argv, { ...BenchInit.baseFlags, ...BenchInit.flags })
     const { args, flags } = await this.parse(BenchInit)
     const { initOptions } = await import('../../src/bench/bench-command.js')
     const { initTables } = await import('../../src/bench/init/init-tables.js')

@@ -35,11 +35,12 @@ export default class BenchRun extends BaseCommand {
   }
 
   async run(): Promise<object> {
-    this.argv = fullNames(this.argv, BenchRun)
+    this.argv = fullNames(this.argv, { ...BenchRun.baseFlags, ...BenchRun.flags })
     const { args, flags } = await this.parse(BenchRun)
     const command = await import('../../src/bench/bench-command.js')
-    if (flags['show-script'] !== undefined) {
-      this.log(command.showScript(flags['show-script']))
+    const shown = flags['show-script'] ?? flags.builtin?.find((name) => name === 'list')
+    if (shown !== undefined) {
+      this.log(command.showScript(shown))
       return {}
     }
     const say = (line: string) => void process.stderr.write(`${line}\n`)

@@ -53,6 +53,7 @@ export interface RunFlags extends ConnectFlags, LogFlags {
   readonly 'latency-limit'?: string | undefined
   readonly 'failures-detailed': boolean
   readonly 'progress-timestamp': boolean
+  readonly debug: boolean
 }
 
 export interface InitFlags extends ConnectFlags {
@@ -146,9 +147,15 @@ function seedOf(flag: string | undefined, say: (line: string) => void): string {
 function chosenSeed(text: string | undefined): string {
   if (text === 'time') return String(Math.floor(systemClock.nowMs() * 1000))
   if (text === undefined || text === 'rand') return String(randomBytes(8).readBigUInt64LE())
-  if (!/^\d{1,20}$/.test(text) || BigInt(text) >= 2n ** 64n)
+  if (!/^\s*[+-]?\d+$/.test(text))
     throw usage(`unrecognized random seed option "${text}": an unsigned integer, "time" or "rand"`)
-  return text
+  return String(unsigned64(BigInt(text.replace('+', ''))))
+}
+
+/** As strtoul reads it: what is too large is the largest, what is below zero counts from the end. */
+function unsigned64(value: bigint): bigint {
+  const most = 2n ** 64n - 1n
+  return value > most || value < -most ? most : BigInt.asUintN(64, value)
 }
 
 function rateOf(text: string | undefined): number | undefined {
@@ -206,6 +213,7 @@ export function runOptions(
       variables: definitions(flags.define),
       failuresDetailed: flags['failures-detailed'],
       allowsShell: flags['allow-shell'] === true,
+      debug: flags.debug,
       seed: seedOf(flags.seed, warn),
       ...present({
         latencyLimitMs,
@@ -238,10 +246,16 @@ export function initOptions(
     unlogged: flags['unlogged-tables'],
     steps: stepsOf(flags),
     partitions: flags.partitions,
-    partitionMethod: flags['partition-method'] === 'hash' ? 'hash' : 'range',
+    partitionMethod: partitionMethodOf(flags['partition-method']),
     ...present({ tablespace: flags.tablespace, indexTablespace: flags['index-tablespace'] }),
     quiet,
   }
+}
+
+function partitionMethodOf(text = 'range'): 'range' | 'hash' {
+  const method = text.toLowerCase()
+  if (method === 'range' || method === 'hash') return method
+  throw usage(`invalid partition method, expecting "range" or "hash", got: "${text}"`)
 }
 
 /** As pgbench: --no-vacuum takes v out of the steps, --foreign-keys puts f behind them. */

@@ -209,6 +209,13 @@ async function drive(
   }
 }
 
+function debugLine({ conninfo, clients, transactions, durationMs }: BenchOptions['plan']): string {
+  const of = (what: 'host' | 'port') => conninfo.hosts.map((one) => one[what]).join(',')
+  const amount =
+    durationMs === undefined ? `nxacts: ${transactions}` : `duration: ${durationMs / 1000}`
+  return `pghost: ${of('host')} pgport: ${of('port')} nclients: ${clients} ${amount} dbName: ${conninfo.database}`
+}
+
 /** Runs the benchmark. Rejects when it cannot begin; a client that dies is told in the result. */
 export async function runBench(options: BenchOptions, tools: BenchTools): Promise<BenchResult> {
   const clock = tools.clock ?? systemClock
@@ -230,6 +237,7 @@ export async function runBench(options: BenchOptions, tools: BenchTools): Promis
     scale: options.scale,
     warn: (line) => tools.say(`pgshard: warning: ${line}`),
   })
+  if (options.plan.debug) tools.say(`pgshard: ${debugLine(options.plan)}`)
   if (options.vacuum !== 'none') tools.say('starting vacuum...end.')
   const plan = { ...options.plan, scale, threads: Math.min(threads, clients) }
   const report = await drive(plan, serverVersion, options, groupTools, tools.signal)

@@ -43,6 +43,8 @@ export interface RunPlan {
   readonly verboseErrors: boolean
   /** How long a client whose connection is lost tries to connect again; absent: it is aborted at once. */
   readonly reconnectMs?: number
+  /** What clients do is told. */
+  readonly debug?: boolean
   /** Scripts may run commands of the system's shell. */
   readonly allowsShell?: boolean
   /** Slower transactions are counted; with a rate, those that begin too late are skipped. */

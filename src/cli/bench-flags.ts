@@ -1,5 +1,17 @@
 /** The flags of `pgshard bench`, letter for letter those of pgbench, and what may be added to a connection string. */
-import { Flags } from '@oclif/core'
+import { Errors, Flags } from '@oclif/core'
+
+/** As pgbench reads it: spaces around it and a plus sign are allowed. */
+const wholeNumber = Flags.custom<number, { min?: number; max?: number }>({
+  parse: async (text, _context, { min = 0, max = 2_147_483_647 }) => {
+    const value = Number(text)
+    if (!/^\s*[+-]?\d+\s*$/.test(text))
+      throw new Errors.CLIError(`expected an integer but received: ${text}`)
+    if (value < min || value > max)
+      throw new Errors.CLIError(`expected an integer from ${min} to ${max} but received: ${text}`)
+    return value
+  },
+})
 
 /** -h, -p, -U and -d win over the connection string. */
 export const connectFlags = {
@@ -18,8 +30,8 @@ export const connectFlags = {
 }
 
 export const initFlags = {
-  scale: Flags.integer({ char: 's', description: 'scaling factor', min: 1, helpValue: 'NUM' }),
-  fillfactor: Flags.integer({
+  scale: wholeNumber({ char: 's', description: 'scaling factor', min: 1, helpValue: 'NUM' }),
+  fillfactor: wholeNumber({
     char: 'F',
     description: 'fill factor of the tables',
     min: 10,
@@ -41,15 +53,15 @@ export const initOnlyFlags = {
     default: 'dtgvp',
     helpValue: '[dtgGvpf]+',
   }),
-  partitions: Flags.integer({
+  partitions: wholeNumber({
     description: 'parts of pgbench_accounts; 0: one table',
     default: 0,
     min: 0,
     helpValue: 'NUM',
   }),
   'partition-method': Flags.string({
-    description: 'how it is partitioned (range)',
-    options: ['range', 'hash'],
+    description: 'how it is partitioned: range (as without it) or hash',
+    helpValue: '(range|hash)',
   }),
   tablespace: Flags.string({ description: 'tablespace of the tables', helpValue: 'NAME' }),
   'index-tablespace': Flags.string({
@@ -75,7 +87,7 @@ export const runFlags = {
   }),
   'skip-some-updates': Flags.boolean({ char: 'N', description: 'same as -b simple-update' }),
   'select-only': Flags.boolean({ char: 'S', description: 'same as -b select-only' }),
-  client: Flags.integer({
+  client: wholeNumber({
     char: 'c',
     description: 'number of clients',
     default: 1,
@@ -90,7 +102,7 @@ export const runFlags = {
     description: 'variable for scripts',
     helpValue: 'NAME=VALUE',
   }),
-  jobs: Flags.integer({
+  jobs: wholeNumber({
     char: 'j',
     description: 'number of threads',
     default: 1,
@@ -103,7 +115,7 @@ export const runFlags = {
     options: ['simple', 'extended', 'prepared'],
     default: 'simple',
   }),
-  progress: Flags.integer({
+  progress: wholeNumber({
     char: 'P',
     description: 'progress line every NUM seconds',
     min: 1,
@@ -132,25 +144,26 @@ export const runFlags = {
     description: 'part of the transactions to log, as 0.01',
     helpValue: 'NUM',
   }),
-  'aggregate-interval': Flags.integer({
+  'aggregate-interval': wholeNumber({
     description: 'log a line every NUM seconds instead of one a transaction',
     min: 1,
     helpValue: 'NUM',
   }),
+  debug: Flags.boolean({ description: 'tell on stderr what each client does' }),
   'failures-detailed': Flags.boolean({ description: 'report failures by kind' }),
   'progress-timestamp': Flags.boolean({
     description: 'progress lines with the seconds since the epoch',
   }),
-  transactions: Flags.integer({
+  transactions: wholeNumber({
     char: 't',
     description: 'transactions per client (10)',
     min: 1,
     exclusive: ['time'],
     helpValue: 'NUM',
   }),
-  time: Flags.integer({ char: 'T', description: 'seconds to run', min: 1, helpValue: 'NUM' }),
+  time: wholeNumber({ char: 'T', description: 'seconds to run', min: 1, helpValue: 'NUM' }),
   'vacuum-all': Flags.boolean({ char: 'v', description: 'vacuum all four tables before the run' }),
-  'max-tries': Flags.integer({
+  'max-tries': wholeNumber({
     description: 'tries of a transaction that fails by serialization or deadlock; 0 is no limit',
     default: 1,
     min: 0,
@@ -159,7 +172,7 @@ export const runFlags = {
   'allow-shell': Flags.boolean({
     description: 'let scripts run commands of the system (\\shell, \\setshell)',
   }),
-  reconnect: Flags.integer({
+  reconnect: wholeNumber({
     description:
       'a client whose connection is lost tries to connect again so long instead of being aborted; its transaction counts as failed',
     min: 1,

@@ -17,6 +17,7 @@ const defaults: RunFlags = {
   'failures-detailed': false,
   'progress-timestamp': false,
   log: false,
+  debug: false,
   seed: '1',
 }
 

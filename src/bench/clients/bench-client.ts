@@ -123,7 +123,7 @@ export class BenchClient {
     for (;;) {
       const scheduledMs = await group.waitForTurn()
       if (scheduledMs === undefined || !group.isTooLate(scheduledMs)) return scheduledMs
-      group.noteSkipped(this.id, ++this.#done, this.#scriptIndex, scheduledMs)
+      group.noteSkipped(this.id, ++this.#done, this.#scriptIndex)
       if (this.#isFinished()) return undefined
     }
   }
@@ -149,23 +149,28 @@ export class BenchClient {
         this.#group.isLate(fromMs)
       ) {
         command.failures++
-        this.#sayFailed(tries, false)
+        this.#sayFailed(tries, fromMs, false)
         return [ending, tries]
       }
       command.retries++
-      this.#sayFailed(tries, true)
+      this.#sayFailed(tries, fromMs, true)
       // A retry draws the same random numbers again.
       runner.prng = remembered.clone()
       ending = await runner.run(this.#scriptIndex, this.#connection as BenchConnection)
     }
   }
 
-  #sayFailed(tries: number, isRetry: boolean): void {
-    const { plan } = this.#group
+  #sayFailed(tries: number, fromMs: number, isRetry: boolean): void {
+    const { plan, clock } = this.#group
+    const { maxTries, latencyLimitMs } = plan
     if (!plan.verboseErrors) return
     const what = isRetry ? 'repeats the transaction after the error' : 'ends the failed transaction'
-    const limit = plan.maxTries === 0 ? '' : `/${plan.maxTries}`
-    this.#group.log(`client ${this.id} ${what} (try ${tries}${limit})`, 'info')
+    const limit = maxTries === 0 ? '' : `/${maxTries}`
+    const used =
+      latencyLimitMs === undefined
+        ? ''
+        : `, ${((100 * (clock.monotonicMs() - fromMs)) / latencyLimitMs).toFixed(3)}% of the maximum time of tries was used`
+    this.#group.log(`client ${this.id} ${what} (try ${tries}${limit}${used})`, 'info')
   }
 
   async #open(): Promise<BenchConnection | 'over' | 'failed'> {

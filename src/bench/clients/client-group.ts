@@ -149,6 +149,7 @@ export class ClientGroup {
     this.#nextStartUs = startMs * 1000
     for (const node of this.stats.nodes) node.startMs = startMs
     this.#books = this.stats.nodes.map(() => new SilenceBook(this.#dayMs()))
+    this.#transactionLog?.begin()
     const { durationMs } = this.plan
     return durationMs === undefined ? undefined : this.clock.after(durationMs, () => this.stop())
   }
@@ -245,12 +246,11 @@ export class ClientGroup {
     return this.plan.ratePerSec !== undefined && this.isLate(scheduledMs)
   }
 
-  noteSkipped(client: number, number: number, script: number, scheduledMs: number): void {
+  noteSkipped(client: number, number: number, script: number): void {
     this.stats.total.skipped++
     this.stats.scripts[script]!.skipped++
-    const lagUs = (this.clock.monotonicMs() - scheduledMs) * 1000
     const ending = 'skipped'
-    this.#transactionLog?.note({ client, number, script, ending, latencyUs: 0, lagUs, tries: 0 })
+    this.#transactionLog?.note({ client, number, script, ending, latencyUs: 0, lagUs: 0, tries: 1 })
   }
 
   /** `nowMs` is the monotonic time at which it ended. */
@@ -258,10 +258,10 @@ export class ClientGroup {
     this.#count(this.stats.total, transaction)
     this.#count(this.stats.scripts[transaction.script]!, transaction)
     this.#transactionLog?.note(transaction)
-    const { latencyLimitMs } = this.plan
-    if (latencyLimitMs !== undefined && transaction.latencyUs > latencyLimitMs * 1000)
-      this.stats.late++
     if (transaction.ending === 'done') {
+      const { latencyLimitMs } = this.plan
+      if (latencyLimitMs !== undefined && transaction.latencyUs > latencyLimitMs * 1000)
+        this.stats.late++
       noteDone(this.stats.nodes[nodeIndex]!, transaction.latencyUs, nowMs)
       this.#books[nodeIndex]!.good(this.#dayOffsetMs + nowMs)
     } else this.#noteFailure(nodeIndex, transaction.sqlstate)

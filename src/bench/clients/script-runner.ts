@@ -19,6 +19,16 @@ import { ConditionStack } from './condition-stack.js'
 import { runShell, shellInteger, shellText } from './shell-command.js'
 import { addSample } from './stats.js'
 
+/** What a timer of Node takes. */
+const LONGEST_MS = 2_147_483_647
+
+/** A command of a script as --debug tells it. */
+function wordsOf(command: MetaCommand & { readonly shown: string }): string {
+  if (command.kind === 'set') return `set ${command.name}`
+  if (command.kind === 'sleep') return command.shown.trim().replace(/^\\/, '')
+  return command.kind
+}
+
 export class ScriptRunner implements EvaluationContext {
   readonly variables = new Variables()
   prng: Prng
@@ -43,12 +53,13 @@ export class ScriptRunner implements EvaluationContext {
 
   /** Runs the script once from its start. */
   async run(scriptIndex: number, connection: BenchConnection): Promise<Ending> {
-    const { commands } = this.#group.scripts[scriptIndex]!
+    const { name, commands } = this.#group.scripts[scriptIndex]!
     this.#scriptIndex = scriptIndex
     this.#connection = connection
     this.#conditions.reset()
     this.#isPipelining = false
     this.sqlstate = undefined
+    if (this.#group.plan.debug) this.#trace('executing script', `"${name}"`)
     try {
       for (let i = 0; i < commands.length; i++) {
         this.commandIndex = i
@@ -89,6 +100,12 @@ export class ScriptRunner implements EvaluationContext {
     this.#group.say(`debug(script=${this.#scriptIndex},command=${this.commandIndex + 1}): ${line}`)
   }
 
+  /** For --debug, as pgbench words it. */
+  #trace(what: string, of = ''): void {
+    const { plan, log } = this.#group
+    if (plan.debug) log(`client ${this.#client} ${what}${of && ` ${of}`}`, 'info')
+  }
+
   #aborted({ message, sqlstate }: ClientAborted): 'lost' | 'aborted' {
     const { plan, log } = this.#group
     this.sqlstate = sqlstate
@@ -121,6 +138,7 @@ export class ScriptRunner implements EvaluationContext {
 
   #execute(command: Command): Ending | undefined | Promise<Ending | undefined> {
     if (command.kind === 'sql') return this.#sql(command)
+    if (this.#group.plan.debug) this.#trace('executing', `\\${wordsOf(command)}`)
     return this.#meta(command)
   }
 
@@ -178,15 +196,16 @@ export class ScriptRunner implements EvaluationContext {
     }
   }
 
-  async #sleep(amount: string, unitUs: number): Promise<Ending | undefined> {
+  /** To its end, whether the run's time is over or not: what has begun is finished. */
+  async #sleep(amount: string, unitUs: number): Promise<undefined> {
     const waitUs = sleepAmount(amount, unitUs, this.variables)
     if (typeof waitUs === 'string') {
       this.#group.log(waitUs)
       throw this.#failed('sleep', 'execution of meta-command failed')
     }
     this.hasWaited = true
-    await this.#group.sleep(waitUs / 1000)
-    return this.#group.isOver ? 'interrupted' : undefined
+    await this.#group.clock.sleep(Math.min(waitUs / 1000, LONGEST_MS))
+    return undefined
   }
 
   async #shell(words: readonly string[], variable: string | undefined): Promise<undefined> {
@@ -236,32 +255,38 @@ export class ScriptRunner implements EvaluationContext {
 
   #send(command: SqlCommand): Promise<Outcome> {
     const keep = command.results !== undefined
-    if (this.#group.plan.protocol === 'simple')
-      return this.#connection.simple(fillSql(command.template, this.variables), keep)
+    if (this.#group.plan.protocol === 'simple') {
+      const sql = fillSql(command.template, this.variables)
+      this.#trace('sending', sql)
+      return this.#connection.simple(sql, keep)
+    }
     this.#queue(command, this.commandIndex)
     return this.#connection.sync(keep)
   }
 
   #queue(command: SqlCommand, index: number): void {
     const parameters = this.#parameters(command)
-    if (this.#group.plan.protocol === 'extended')
+    if (this.#group.plan.protocol === 'extended') {
+      this.#trace('sending', command.parameterSql)
       this.#connection.queueExtended(command.parameterSql, parameters)
-    else
-      this.#connection.queuePrepared(
-        this.#group.statementName(this.#scriptIndex, index),
-        parameters,
-      )
+    } else {
+      const name = this.#group.statementName(this.#scriptIndex, index)
+      this.#trace('sending', name)
+      this.#connection.queuePrepared(name, parameters)
+    }
   }
 
   /** Prepares once a connection; a failure is only told, the execution then fails. */
   async #prepare(command: SqlCommand, index: number): Promise<void> {
     const name = this.#group.statementName(this.#scriptIndex, index)
     if (this.#connection.isPrepared(name)) return
+    this.#trace('preparing', name)
     const outcome = await this.#connection.prepare(name, command.parameterSql)
     if (outcome.error !== undefined) this.#group.log(errorText(outcome.error))
   }
 
   #judge(outcome: Outcome, command?: SqlCommand): Ending | undefined {
+    this.#trace('receiving')
     if (outcome.error !== undefined) return this.#onError(outcome.error, outcome)
     if (outcome.lost !== undefined) throw this.#lost(outcome.lost)
     if (outcome.isCopy) throw new ClientAborted('COPY is not supported in a script, aborting')

@@ -70,14 +70,13 @@ export class TransactionLog {
   readonly #file: number
   readonly #sampler: Prng
   #text = ''
-  #intervalMs: number
+  #intervalMs = 0
   #interval = new Interval()
 
   /** @throws FILE_MISSING when the file cannot be made */
   constructor(tools: LogTools) {
     this.#tools = tools
     this.#sampler = Prng.ofSeed(tools.seed)
-    this.#intervalMs = tools.nowMs()
     const { prefix, processId } = tools.plan
     const path = `${prefix}.${processId}${tools.thread === 0 ? '' : `.${tools.thread}`}`
     try {
@@ -86,6 +85,11 @@ export class TransactionLog {
       const reason = cause instanceof Error ? cause.message : String(cause)
       throw engineError('FILE_MISSING', { path, reason }, { cause })
     }
+  }
+
+  /** The run starts now. The lines of intervals tell whole seconds, so the intervals begin with them. */
+  begin(): void {
+    this.#intervalMs = Math.floor(this.#tools.nowMs() / 1000) * 1000
   }
 
   note(transaction: LoggedTransaction): void {
@@ -120,8 +124,9 @@ export class TransactionLog {
       ending === 'done' ? latencyUs.toFixed(0) : ending === 'skipped' ? ending : failure
     const seconds = Math.floor(nowMs / 1000)
     const micros = Math.floor((nowMs - seconds * 1000) * 1000)
-    const lag = hasRate ? ` ${lagUs.toFixed(0)}` : ''
-    const retries = hasRetries ? ` ${Math.max(0, tries - 1)}` : ''
+    // pgbench knows the times of good ones alone
+    const lag = hasRate ? ` ${ending === 'done' ? lagUs.toFixed(0) : 0}` : ''
+    const retries = hasRetries ? ` ${tries - 1}` : ''
     return `${client} ${number} ${result} ${script} ${seconds} ${micros}${lag}${retries}`
   }
 
@@ -129,9 +134,9 @@ export class TransactionLog {
     for (; this.#intervalMs + aggregateMs <= nowMs; this.#intervalMs += aggregateMs) {
       const { count, latency, lag, skipped, retried, retries, serialization, deadlock } =
         this.#interval
-      const start = Math.floor(this.#intervalMs / 1000)
+      const failures = this.#tools.isDetailed ? `${serialization} ${deadlock}` : '0 0'
       this.#write(
-        `${start} ${count} ${latency} ${lag} ${skipped} ${retried} ${retries} ${serialization} ${deadlock}`,
+        `${this.#intervalMs / 1000} ${count} ${latency} ${lag} ${skipped} ${retried} ${retries} ${failures}`,
       )
       this.#interval = new Interval()
     }

@@ -42,10 +42,9 @@ const isStep = (letter: string): letter is InitStep => letters.includes(letter)
 
 /** Steps in the order written; blanks are allowed. @throws USAGE */
 export function readSteps(text: string): InitStep[] {
-  const steps = [...text.replaceAll(' ', '')]
-  if (steps.length === 0)
+  if (text === '')
     throw engineError('BENCH_USAGE', { message: 'no initialization steps specified' })
-  return steps.map((letter) => {
+  return [...text.replaceAll(' ', '')].map((letter) => {
     if (isStep(letter)) return letter
     throw engineError('BENCH_USAGE', {
       message: `unrecognized initialization step "${letter}"; allowed step characters are: "${letters}"`,

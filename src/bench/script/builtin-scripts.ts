@@ -58,7 +58,7 @@ export function splitWeight(option: string): { name: string; weight: number } {
   if (at < 0) return { name: option, weight: 1 }
   const text = option.slice(at + 1)
   const weight = Number(text)
-  if (!/^\d+$/.test(text) || weight > 2147483647)
+  if (!/^\s*\+?\d+$/.test(text) || weight > 2147483647)
     throw engineError('BENCH_USAGE', { message: `invalid weight specification: @${text}` })
   return { name: option.slice(0, at), weight }
 }

@@ -19,6 +19,17 @@ beforeAll(async () => {
     join(scripts, 'clash.sql'),
     'begin isolation level serializable;\nselect n from clash;\nselect pg_sleep(0.01);\nupdate clash set n = n + 1;\ncommit;\n',
   )
+  const raise = "raise exception using errcode = '40001', message = 'try again'"
+  writeFileSync(
+    join(scripts, 'failing.sql'),
+    `do $$ begin perform pg_sleep(0.02); ${raise}; end $$;\n`,
+  )
+  writeFileSync(join(scripts, 'long.sql'), '\\sleep 1500 ms\ninsert into done values (1);\n')
+  writeFileSync(
+    join(scripts, 'all.sql'),
+    '\\set a 1 + 1\nselect :a;\n\\sleep 1 ms\n\\if :a > 5\nselect 2;\n\\endif\nselect 1 as b \\gset\n',
+  )
+  await postgres().query('create table done (n int)')
   await postgres().query('create table clash (n int)')
   await postgres().query('insert into clash values (0)')
 })
@@ -159,6 +170,56 @@ describe.skipIf(isMissing('pgbench'))('options of pgbench', () => {
       expect(logs[0]?.find((line) => line.includes('serialization'))).toMatch(
         /^\d \d serialization 0 \d+ \d+$/,
       )
+  })
+
+  // all of these fail by themselves, so that every number is the same
+  test.each<[string, string[]]>([
+    ['none is late that failed', ['-f', file('failing'), '-t', '2', '-L', '5']],
+    ['nor with a rate', ['-f', file('failing'), '-t', '2', '-R', '1000', '-L', '500']],
+    ['with retries', ['-f', file('failing'), '-t', '2', '--max-tries', '2', '-L', '5000', '-r']],
+  ])('failures: %s', async (_, args) => {
+    const { ours, theirs } = await both(args)
+    const counts = (text: string) => text.split('\n').filter((line) => /^number of/.test(line))
+    expect(counts(ours.stdout)).toEqual(counts(theirs.stdout))
+  })
+
+  test('log: a failure has no lag, and no column of its own in intervals', async () => {
+    const lagging = await both(['-f', file('failing'), '-t', '3', '-R', '1000', '-l'])
+    const lags = (ran: Ran) => ran.logs[0]!.map((line) => line.split(' ').at(-1))
+    expect(lags(lagging.ours)).toEqual(['0', '0', '0'])
+    expect(lags(lagging.theirs)).toEqual(['0', '0', '0'])
+    const whole = await both(['-f', file('failing'), '-T', '2', '-l', '--aggregate-interval', '1'])
+    for (const { logs } of [whole.ours, whole.theirs])
+      for (const line of logs[0]!) expect(line).toMatch(/^\d+( 0){14}$/)
+  })
+
+  test('verbose errors tell how much of the limit was used', async () => {
+    const { ours, theirs } = await both([
+      ...['-f', file('failing'), '-t', '1', '--max-tries', '2', '-L', '5000', '--verbose-errors'],
+    ])
+    const lines = ({ stderr }: Ran) =>
+      stderr.split('\n').flatMap((line) => /client 0 (?:repeats|ends) .*/.exec(line) ?? [])
+    expect(lines(ours)).toHaveLength(2)
+    expect(lines(ours).map(formOf)).toEqual(lines(theirs).map(formOf))
+  })
+
+  test('a transaction that sleeps when the time is over is finished', async () => {
+    const { ours, theirs } = await both(['-f', file('long'), '-T', '1'])
+    for (const { stdout } of [ours, theirs]) expect(stdout).toContain('actually processed: 1\n')
+    expect(await postgres().query('select * from done')).toHaveLength(2)
+  })
+
+  test.each(['simple', 'extended', 'prepared'])('--debug tells the same, %s', async (protocol) => {
+    const { ours, theirs } = await both(['--debug', '-f', file('all'), '-t', '2', '-M', protocol])
+    const told = ({ stderr }: Ran) =>
+      stderr
+        .split('\n')
+        .filter((line) => /: (client 0|pghost)/.test(line))
+        .map((line) => line.replace(/^pg\w+: /, ''))
+        // pgbench says so as often as it looks
+        .filter((line, i, lines) => line !== 'client 0 receiving' || lines[i - 1] !== line)
+    expect(told(ours).length).toBeGreaterThan(10)
+    expect(told(ours)).toEqual(told(theirs))
   })
 
   test('log: whole intervals, which add up to no more than the run', async () => {
