@@ -5,7 +5,7 @@
  */
 import { engineError } from '../errors/engine-error.js'
 
-export interface OptionNames {
+interface OptionNames {
   readonly theirs: readonly string[]
   readonly ours: readonly string[]
 }

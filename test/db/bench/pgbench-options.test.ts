@@ -24,6 +24,7 @@ beforeAll(async () => {
     join(scripts, 'failing.sql'),
     `do $$ begin perform pg_sleep(0.02); ${raise}; end $$;\n`,
   )
+  writeFileSync(join(scripts, 'sleepy.sql'), 'select pg_sleep(0.02);\n')
   writeFileSync(join(scripts, 'long.sql'), '\\sleep 1500 ms\ninsert into done values (1);\n')
   writeFileSync(
     join(scripts, 'all.sql'),
@@ -174,11 +175,12 @@ describe.skipIf(isMissing('pgbench'))('options of pgbench', () => {
 
   // all of these fail by themselves, so that every number is the same
   test.each<[string, string[]]>([
-    ['none is late that failed', ['-f', file('failing'), '-t', '2', '-L', '5']],
-    ['nor with a rate', ['-f', file('failing'), '-t', '2', '-R', '1000', '-L', '500']],
-    ['with retries', ['-f', file('failing'), '-t', '2', '--max-tries', '2', '-L', '5000', '-r']],
+    ['none is late that failed', ['-t', '6', '-L', '15']],
+    ['nor with a rate', ['-t', '6', '-R', '1000', '-L', '5000']],
+    ['with retries', ['-t', '6', '--max-tries', '2', '-L', '5000', '-r']],
   ])('failures: %s', async (_, args) => {
-    const { ours, theirs } = await both(args)
+    const scripts = ['-f', file('failing'), '-f', file('sleepy'), '--random-seed', '3']
+    const { ours, theirs } = await both([...scripts, ...args])
     const counts = (text: string) => text.split('\n').filter((line) => /^number of/.test(line))
     expect(counts(ours.stdout)).toEqual(counts(theirs.stdout))
   })
