@@ -45,6 +45,8 @@ export interface SourceTable {
   readonly exclusions: readonly { readonly name: string; readonly columns: readonly string[] }[]
   /** Its primary key is checked at COMMIT, so that no change names its row. */
   readonly hasDeferredKey: boolean
+  /** Its replica identity is WITHOUT OVERLAPS (from version 18 on): no INSERT … ON CONFLICT goes by it. */
+  readonly hasTemporalKey: boolean
 }
 
 // Extensions' tables come with CREATE EXTENSION; ours and the system's are never moved.
@@ -66,6 +68,7 @@ SELECT c.oid::text AS oid, n.nspname AS schema, c.relname AS name, c.relkind AS 
        (SELECT json_agg(json_build_object(
                  'name', ic.relname, 'primary', i.indisprimary, 'replident', i.indisreplident,
                  'plain', i.indpred IS NULL AND i.indexprs IS NULL AND i.indimmediate,
+                 'temporal', i.indisexclusion,
                  'columns', (SELECT json_agg(a.attname ORDER BY k.place)
                                FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place)
                                JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.attnum
@@ -100,6 +103,7 @@ interface IndexRow {
   primary: boolean
   replident: boolean
   plain: boolean
+  temporal: boolean
   columns: string[] | null
 }
 interface ColumnRow {
@@ -121,9 +125,12 @@ export async function readSourceTables(client: HostClient): Promise<SourceTable[
     const indexes = list<IndexRow>(row['indexes'])
     const primary = indexes.find((index) => index.primary)
     const hasDeferredKey = primary !== undefined && !primary.plain
-    const primaryKey = (hasDeferredKey ? undefined : primary?.columns) ?? []
-    const chosen = indexes.find((index) => index.replident)?.columns ?? []
+    const isUsable = !hasDeferredKey && primary?.temporal !== true
+    const primaryKey = (isUsable ? primary?.columns : undefined) ?? []
+    const named = indexes.find((index) => index.replident)
+    const chosen = named?.columns ?? []
     const identity = row['identity'] as string
+    const keyOf: Record<string, IndexRow | undefined> = { d: primary, i: named }
     // FULL carries the whole old row, and so the key, when there is one.
     const identityOf: Record<string, string[]> = { d: primaryKey, i: chosen, f: primaryKey }
     return {
@@ -158,6 +165,7 @@ export async function readSourceTables(client: HostClient): Promise<SourceTable[
         columns: one.columns ?? [],
       })),
       hasDeferredKey,
+      hasTemporalKey: keyOf[identity]?.temporal === true,
     }
   })
 }

@@ -94,6 +94,12 @@ export function checkIdentity(table: MoveTable, source: SourceTable): Problem[] 
       ),
     ]
   }
+  if (source.hasTemporalKey) {
+    const what =
+      'its key is WITHOUT OVERLAPS: no row can be put by it where another one of that key stands'
+    const mend = `ALTER TABLE ${table.sqlName} REPLICA IDENTITY USING INDEX one over plain NOT NULL columns, or REPLICA IDENTITY FULL`
+    return [error(where, what, mend)]
+  }
   if (source.identity === 'f') return table.identity.length > 0 ? [] : keylessNote(table)
   if (source.hasDeferredKey && table.identity.length === 0) {
     return [
