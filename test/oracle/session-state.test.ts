@@ -157,13 +157,20 @@ union all select 'cursor ' || name from pg_cursors where name <> ''`
 /** ParameterStatus that stand together have no order. */
 const same = (a: Heard, b: Heard): boolean => judged(a).join('\n') === judged(b).join('\n')
 
-/** In a failed transaction, whether a Bind is refused for that or for its number of parameters depends on where it runs. */
+/**
+ * In a failed transaction, whether a Bind is refused for that or for its number of parameters depends on where it runs, and
+ * so does what a statement that does not stand on that server is said to be. Of two statements with one text an error names either.
+ */
 function judged(heard: Heard): string[] {
-  const lines = sorted(heard)
-  if (!lines.includes('Z E')) return lines
-  return lines.map((line) =>
-    /^E .*(?:C=08P01 M=bind message supplies|C=25P02)/.test(line) ? 'E (refused)' : line,
+  const lines = sorted(heard).map((line) =>
+    line.replace(/(C=08P01 M=bind .* prepared statement) ".*" /, '$1 '),
   )
+  if (!lines.includes('Z E')) return lines
+  const isRefused = (line: string) => /^E .*(?:C=08P01 M=bind message supplies|C=25P02)/.test(line)
+  if (!lines.some(isRefused)) return lines
+  return lines
+    .filter((line) => !/^[tn] ?$/.test(line))
+    .map((line) => (isRefused(line) ? 'E (refused)' : line))
 }
 
 function sorted(heard: Heard): string[] {

@@ -41,28 +41,34 @@ function resetOne(setting: SettingEffect, startup: Settings): HeardStatement | u
 /** One statement, as the extended protocol has it; who the session is stays as it is. */
 function resetAll(startup: Settings): HeardStatement | undefined {
   const names = [...startup.withIdentityOf(Settings.none).values.keys()]
-  const sets = names.flatMap((name) => startupSql(name, startup, '') ?? [])
+  const sets = names.flatMap((name) => startupAssignment(name, startup, '') ?? [])
   if (sets.length === 0) return undefined
-  return { sql: `DO ${quoteLiteral(`BEGIN RESET ALL; ${sets.join('; ')}; END`)}`, tag: 'RESET' }
+  return { sql: block(['RESET ALL', ...sets]), tag: 'RESET' }
 }
+
+const block = (statements: readonly string[]): string =>
+  `DO ${quoteLiteral(`BEGIN ${statements.join('; ')}; END`)}`
 
 /** Routing hints mean nothing to a server. */
 const isHint = (name: string): boolean => /^(?:pgshard|pgdog)\./.test(name)
 
 function startupSql(name: string, startup: Settings, scope: '' | 'LOCAL '): string | undefined {
+  const assignment = startupAssignment(name, startup, scope)
+  return assignment?.startsWith('SET ') === false ? block([assignment]) : assignment
+}
+
+/** A statement of a block. A list of names is put on letter for letter: SET would write it in a way of its own. */
+function startupAssignment(
+  name: string,
+  startup: Settings,
+  scope: '' | 'LOCAL ',
+): string | undefined {
   const initial = startup.values.get(name.toLowerCase())
   if (initial === undefined || isHint(name)) return undefined
   const raw = rawSettingText(initial)
-  return `SET ${scope}${settingName(name)} TO ${raw === undefined ? initial : namesAsSql(raw)}`
-}
-
-/** A list of names as a startup packet writes it, as SQL. */
-function namesAsSql(raw: string): string {
-  const items = raw.match(/"(?:[^"]|"")*"|[^,\s][^,]*/g) ?? []
-  const names = items.map((item) =>
-    item.startsWith('"') ? item : `"${item.trim().toLowerCase()}"`,
-  )
-  return names.length === 0 ? "''" : names.join(', ')
+  if (raw === undefined) return `SET ${scope}${settingName(name)} TO ${initial}`
+  const isLocal = scope === 'LOCAL '
+  return `PERFORM pg_catalog.set_config(${quoteLiteral(name)}, ${quoteLiteral(raw)}, ${isLocal})`
 }
 
 /** What must follow DISCARD ALL; empty when the client came with nothing. */

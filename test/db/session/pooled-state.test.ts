@@ -113,6 +113,32 @@ describe('a session in transaction mode', () => {
     await client.end()
   })
 
+  it('D47: goes back to the names that it came with, letter for letter', async () => {
+    const parameters = { options: '-c search_path=s2,"A\\ b",public' }
+    const { port } = postgres().servers[0]!
+    const heard = async (client: WireClient) => {
+      const seen: unknown[] = []
+      const show = async () => seen.push(await client.rows('show search_path'))
+      await show()
+      for (const back of ['reset search_path', 'set search_path to default', 'reset all']) {
+        await client.rows('set search_path to other')
+        await client.rows(back)
+        await show()
+      }
+      await client.rows('begin')
+      await client.rows('set search_path to other')
+      await client.rows('set local search_path to default')
+      await show()
+      await client.rows('commit')
+      await show()
+      await client.end()
+      return seen
+    }
+    const direct = await WireClient.open({ port, database: postgres().database, parameters })
+    const through = await WireClient.open({ ...served, database: 'app', parameters })
+    expect(await heard(through)).toEqual(await heard(direct))
+  })
+
   it('B12: gives its server to the next when its transaction ends, and not before', async () => {
     const [one, two] = [await WireClient.open(served), await WireClient.open(served)]
     const holder = await WireClient.open(served)
