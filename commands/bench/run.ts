@@ -50,10 +50,10 @@ export default class BenchRun extends BaseCommand {
     const sweep = command.sweepOf(flags.sweep)
     if (sweep) {
       const results = []
-      for (const clients of sweep) {
+      for (const [i, clients] of sweep.entries()) {
         if (interrupt.soft.aborted) break
-        const plan = { ...options.plan, clients }
-        results.push(await runBench({ ...options, plan }, { say, signal: interrupt.soft }))
+        const own = command.runOfSweep(options, clients, i)
+        results.push(await runBench(own, { say, signal: interrupt.soft }))
       }
       for (const line of command.sweepText(results)) this.log(line)
       process.exitCode = Math.max(0, ...results.map(({ exitCode }) => exitCode))

@@ -182,6 +182,13 @@ export function sweepOf(text: string | undefined): number[] | undefined {
   })
 }
 
+/** The options of its i-th run; logs of each have names of their own. */
+export function runOfSweep(options: BenchOptions, clients: number, i: number): BenchOptions {
+  const { log } = options.plan
+  const ownLog = log && { ...log, prefix: `${log.prefix}_${i + 1}` }
+  return { ...options, plan: { ...options.plan, clients, ...present({ log: ownLog }) } }
+}
+
 /** Options of a run. `warn` hears of password files that may not be used. */
 export function runOptions(
   target: string | undefined,

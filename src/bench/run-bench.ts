@@ -17,7 +17,12 @@ import {
 } from './clients/stats.js'
 import { openWorkerGroup } from './clients/worker-group.js'
 import { prepareNodes } from './init/prepare-nodes.js'
-import { checkThresholds, type Threshold, type ThresholdResult } from './report/threshold.js'
+import {
+  checkNodes,
+  checkThresholds,
+  type Threshold,
+  type ThresholdResult,
+} from './report/threshold.js'
 import type { RunPlan } from './run-plan.js'
 import { nodesOf } from './run-plan.js'
 import { parseScript } from './script/script.js'
@@ -228,6 +233,8 @@ export async function runBench(options: BenchOptions, tools: BenchTools): Promis
   }
   const { conninfo, threads, clients } = options.plan
   for (const line of warnings(conninfo)) tools.say(`pgshard: ${line}`)
+  const nodeNames = nodesOf(conninfo).nodes.map(({ name }) => name)
+  checkNodes(options.thresholds, nodeNames)
   // Broken scripts are refused before anything is touched.
   for (const { name, text, weight } of options.plan.scripts)
     parseScript(name, text, weight, options.plan.allowsShell)

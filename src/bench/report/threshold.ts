@@ -72,7 +72,7 @@ const usage = (message: string) =>
 
 const counts = new Set(['tps', 'errors', 'chi2_p'])
 
-function unitOf({ metric }: Threshold): string {
+function unitOf({ metric }: Pick<Threshold, 'metric'>): string {
   if (counts.has(metric)) return ''
   return metric.endsWith('_pct') ? '%' : 'ms'
 }
@@ -81,13 +81,17 @@ const units: Readonly<Record<string, number>> = { '': 1, '%': 1, us: 0.001, ms: 
 
 export function parseThreshold(text: string): Threshold {
   const found =
-    /^\s*(?:node\(([^)]+)\)\.)?([a-z0-9_]+)\s*(<=|>=|==|<|>)\s*([0-9.]+(?:e-?\d+)?)\s*(us|ms|s|%|)\s*$/i.exec(
+    /^\s*(?:node\(([^)]+)\)\.)?([a-z0-9_]+)\s*(<=|>=|==|<|>)\s*(\d+(?:\.\d*)?(?:e-?\d+)?|\.\d+)\s*(us|ms|s|%|)\s*$/i.exec(
       text,
     )
   if (found === null) throw usage(`invalid threshold "${text}"`)
   const [, node, metric = '', operator, limit, unit = ''] = found
   const known = node === undefined ? metrics : nodeMetrics
   if (!Object.hasOwn(known, metric)) throw usage(`threshold "${text}": unknown metric "${metric}"`)
+  const own = unitOf({ metric })
+  const fits = own === 'ms' ? unit !== '%' : unit === own
+  if (unit !== '' && !fits)
+    throw usage(`threshold "${text}": "${metric}" is not measured in ${unit}`)
   return {
     text: text.trim(),
     node,
@@ -115,8 +119,16 @@ function holds(value: number, { operator, limit }: Threshold): boolean {
 function measured(report: BenchReport, { node, metric }: Threshold): number | undefined {
   if (node === undefined) return metrics[metric]?.(report)
   const found = report.nodes.find((one) => one.node === node)
-  if (found === undefined) throw usage(`threshold names node "${node}", which is not in the list`)
-  return nodeMetrics[metric]?.(found)
+  return found && nodeMetrics[metric]?.(found)
+}
+
+/** Before the run: @throws BENCH_USAGE for a node that it has not */
+export function checkNodes(thresholds: readonly Threshold[], nodes: readonly string[]): void {
+  const unknown = thresholds.find(({ node }) => node !== undefined && !nodes.includes(node))
+  if (unknown)
+    throw usage(
+      `threshold "${unknown.text}" names a node that is not in the list (${nodes.join(', ')})`,
+    )
 }
 
 /** A metric that the run did not measure fails its threshold. */

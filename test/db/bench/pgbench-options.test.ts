@@ -251,6 +251,19 @@ describe.skipIf(isMissing('pgbench'))('options of pgbench', () => {
     }
   })
 
+  test('log: each run of a sweep has its own', async () => {
+    const cwd = mkdtempSync(join(tmpdir(), 'bench-log-'))
+    const { user, servers } = postgres()
+    const target = `host=${servers[0]!.host} port=${servers[0]!.port} user=${user} dbname=${postgres().database}`
+    const ran = await runCli(
+      ['bench', '-n', '-f', file('quick'), '-t', '2', '-l', '--sweep', '1,3,1', target],
+      { cwd },
+    )
+    expect(ran.code).toBe(0)
+    expect(logsIn(cwd).map((lines) => lines.length)).toEqual([2, 6, 2])
+    expect(readdirSync(cwd).sort()[1]).toMatch(/^pgbench_log_2\.\d+$/)
+  })
+
   test('log: a part of the transactions', async () => {
     const { ours } = await both(['-f', file('quick'), '-t', '2000', '-l', '--sampling-rate', '0.2'])
     expect(ours.logs[0]!.length).toBeGreaterThan(300)
