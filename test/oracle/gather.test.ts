@@ -40,8 +40,15 @@ async function run(target: Parameters<typeof ask>[0], one: Asked): Promise<Answe
   return answer
 }
 
+/**
+ * Grouping sets over joined columns: before 18 PostgreSQL takes columns that a join makes equal for equal still when a set
+ * has left one of them out, and may drop ORDER BY terms for it. Which plan does so is chance.
+ */
+const isOrdered = ({ isOrdered, sql }: Asked): boolean =>
+  isOrdered && !/\bgroup by (?:cube|rollup|grouping sets)\b/.test(sql)
+
 const rowsOf = (answer: Answer, one: Asked): string[] =>
-  one.isOrdered ? answer.rows.map((row) => JSON.stringify(row)) : asMultiset(answer.rows)
+  isOrdered(one) ? answer.rows.map((row) => JSON.stringify(row)) : asMultiset(answer.rows)
 
 const shown = (answer: Answer, one: Asked): string =>
   answer.error

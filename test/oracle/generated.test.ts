@@ -83,6 +83,8 @@ type Verdict = 'answered' | 'refused' | 'failed' | 'wrong'
 function judge(direct: Answer, over: Answer, one: Asked): Verdict {
   if (direct.error) {
     if (over.error?.sqlstate === direct.error.sqlstate) return 'failed'
+    // of two faults in one text: a parameter that it does not name is told before a name that means nothing
+    if (over.error?.sqlstate === '42P18' && direct.error.sqlstate.startsWith('42')) return 'failed'
     return over.error?.sqlstate === '0A000' ? 'refused' : 'wrong'
   }
   if (over.error) return over.error.sqlstate === '0A000' ? 'refused' : 'wrong'
