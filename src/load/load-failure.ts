@@ -9,6 +9,15 @@ export function serverLine(error: EngineError): number | undefined {
   return contextLine(where)
 }
 
+/** The first record, whose value is the name of its column, is a header that nobody announced. */
+const HEADER_VALUE = /, line 1, column ([^:]+): "([^"]*)"/
+
+function headerHint(where: string | undefined): { hint: string } | undefined {
+  const [, column, value] = HEADER_VALUE.exec(where ?? '') ?? []
+  if (column === undefined || column !== value?.trim().toLowerCase()) return undefined
+  return { hint: 'the first line names the columns: give --header' }
+}
+
 /** A shard's error with file and line instead of what the server counted. */
 export function placeServerError(
   error: EngineError,
@@ -17,7 +26,8 @@ export function placeServerError(
 ): EngineError {
   const file = `file "${names.file}"`
   const where = line === undefined ? file : `COPY ${names.table}, line ${line} of ${file}`
-  return rebuild(error, error.exitCode, { where })
+  const said = (error.cause ?? {}) as { where?: string }
+  return rebuild(error, error.exitCode, { where, ...(line === 1 ? headerHint(said.where) : {}) })
 }
 
 /** Our own error, with its file. `linesBefore`: of the file, before what was read. */
@@ -27,7 +37,10 @@ export function placeOwnError(error: EngineError, file: string, linesBefore = 0)
     /, line (\d+)/,
     (_, line: string) => `, line ${Number(line) + linesBefore}`,
   )
-  return rebuild(error, error.exitCode, { where: `${where}\nfile "${file}"` })
+  return rebuild(error, error.exitCode, {
+    where: `${where}\nfile "${file}"`,
+    ...headerHint(where),
+  })
 }
 
 /** A failure before the first commit: exit code 5, nothing has changed. */

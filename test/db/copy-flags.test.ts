@@ -88,6 +88,18 @@ describe('flags of copy-shard', () => {
   })
   afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
+  it.each<[string, Flags]>([
+    ['the key', {}],
+    ['a column that a server reads', { 'sharding-key': 'a' }],
+  ])('a header that nobody announced is hinted at: %s', async (_, flags) => {
+    const hint = 'the first line names the columns: give --header'
+    const named = write('named.csv', 'id,a,b,n\n1,x,y,3\n')
+    await expect(load([named], flags)).rejects.toMatchObject({ sqlstate: '22P02', hint })
+    // another word there is a mistake of the data
+    const wrong = write('wrong.csv', 'ids,a,b,n\n1,x,y,3\n')
+    await expect(load([wrong], flags)).rejects.not.toMatchObject({ hint })
+  })
+
   const dialects: [string, string | Buffer, Flags, string, string?][] = [
     ['--delimiter', '1;x,y;"a;b";3\n2;;"";4\n', { delimiter: ';' }, "format csv, delimiter ';'"],
     [
