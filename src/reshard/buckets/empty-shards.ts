@@ -8,30 +8,31 @@ import { activate, readEpoch, unfenceSql } from '../cutover/epoch-store.js'
 import { loweringSql } from '../cutover/fence.js'
 import type { MovePlan } from '../move-table.js'
 import { type ReshardSide, withShard } from '../side.js'
+import { forEver, runWithin, type TimeLeft } from './run-within.js'
 import { settleTakenIn } from './take-in.js'
 
 /** Opens a transaction on a shard in which the rows that have moved are gone and the fence is down. */
-async function emptyShard(client: HostClient, plan: MovePlan, timeoutMs: number): Promise<void> {
+async function emptyShard(client: HostClient, plan: MovePlan, left: TimeLeft): Promise<void> {
   const deletes = plan.tables
     .filter(({ moving }) => moving !== undefined)
-    .map(({ sqlName, moving }) => `DELETE FROM ONLY ${sqlName} WHERE ${moving};`)
+    .map(({ sqlName, moving }) => `DELETE FROM ONLY ${sqlName} WHERE ${moving}`)
   // Rows do not go, they are elsewhere: triggers and foreign keys are not to act on it.
   const lowering = await loweringSql(client)
   await adminQuery(
     client,
-    `BEGIN; SET LOCAL statement_timeout = ${Math.ceil(timeoutMs)}; SET LOCAL synchronous_commit = on;
-     SET LOCAL session_replication_role = replica`,
+    `BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL session_replication_role = replica; ${lowering}`,
   )
-  await adminQuery(client, `${lowering} ${deletes.join(' ')} ${unfenceSql}`)
+  await runWithin(client, deletes, left)
+  await adminQuery(client, unfenceSql)
 }
 
 /** On the shards of the old side at once, uncommitted. */
 export async function emptyShards(
   clients: readonly HostClient[],
   plan: MovePlan,
-  timeoutMs: number,
+  left: TimeLeft,
 ): Promise<void> {
-  await settled(clients.map((client) => emptyShard(client, plan, timeoutMs)))
+  await settled(clients.map((client) => emptyShard(client, plan, left)))
 }
 
 export interface Settling {
@@ -60,7 +61,7 @@ export async function settle(settling: Settling): Promise<void> {
   for (const shard of source.shards) {
     await withShard(shard, async (client) => {
       if ((await readEpoch(client))?.fenced === false) return
-      await emptyShard(client, plan, 0)
+      await emptyShard(client, plan, forEver)
       await adminQuery(client, 'COMMIT')
     })
   }

@@ -12,6 +12,7 @@ import { dropGuards } from '../schema/copy-schema.js'
 import { sequencesAhead } from '../schema/sequences.js'
 import { openShard, placeOf, type ReshardSide, withShard } from '../side.js'
 import { arrivals, columnList } from './incoming.js'
+import { forEver, runWithin, type TimeLeft } from './run-within.js'
 
 export interface TakingIn {
   readonly source: ReshardSide
@@ -41,12 +42,12 @@ export async function openTakers(target: ReshardSide): Promise<HostClient[]> {
 export async function takeIn(
   clients: readonly HostClient[],
   move: TakingIn,
-  timeoutMs: number,
+  left: TimeLeft,
 ): Promise<void> {
   const sequences = await sequencesAhead(move.source.whole ?? move.source, move.target, move.plan)
   await settled(clients.map((client, shard) => refuseUndecided(client, move.target, shard)))
   await settled(
-    clients.map((client, shard) => takeInto(client, move, sequences[shard] as string, timeoutMs)),
+    clients.map((client, shard) => takeInto(client, move, sequences[shard] as string, left)),
   )
 }
 
@@ -70,19 +71,17 @@ async function takeInto(
   client: HostClient,
   { plan, run }: TakingIn,
   sequences: string,
-  timeoutMs: number,
+  left: TimeLeft,
 ): Promise<void> {
-  const wait = Math.ceil(timeoutMs)
   // Rows come from where they were checked: triggers and foreign keys are not to act on it.
   await adminQuery(
     client,
-    `BEGIN; SET LOCAL statement_timeout = ${wait}; SET LOCAL lock_timeout = ${wait}; SET LOCAL synchronous_commit = on;
-     SET LOCAL session_replication_role = replica`,
+    'BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL session_replication_role = replica',
   )
   // Guards know the old map.
   const done = `INSERT INTO pgshard.reshard_done (run, what) VALUES (${quoteLiteral(run)}, ${quoteLiteral(DONE)});`
-  const rows = arrivals(plan).map(takeSql).join(' ')
-  await adminQuery(client, `${dropGuards}; ${rows} ${sequences} ${done}`)
+  const rows = arrivals(plan).map(takeSql)
+  await runWithin(client, [dropGuards, ...rows, `${sequences} ${done}`], left)
 }
 
 /** Behind the decision: the rows committed, then the new side serves. Idempotent. */
@@ -106,7 +105,7 @@ export async function settleTakenIn(
       )
       if (done) return
       sequences ??= await sequencesAhead(move.source.whole ?? move.source, move.target, move.plan)
-      await takeInto(client, move, sequences[number] as string, 0)
+      await takeInto(client, move, sequences[number] as string, forEver)
       await adminQuery(client, 'COMMIT')
     })
   }

@@ -108,7 +108,7 @@ async function switchOver(
     await timer.run('making triggers', () => makeTriggers(target, lateSchema, options.journal.run))
   }
   prepared.sequences = sequences
-  if (target.whole) await exchangeRows(options, prepared, timer, left())
+  if (target.whole) await exchangeRows(options, prepared, timer, left)
   await prepared.wayBack?.mark(prepared.targets)
   if (clock.monotonicMs() > deadlineMs) throw engineError('RESHARD_CATCH_UP', { budgetMs })
   await timer.run('deciding', () => prepared.decide(prepared.wayBack?.facts()))
@@ -147,16 +147,16 @@ async function exchangeRows(
   options: CutoverOptions,
   prepared: Prepared,
   timer: StepTimer,
-  leftMs: number,
+  left: () => number,
 ): Promise<void> {
   await Promise.all(options.followers.map((follower) => follower.hold()))
   await options.gate.confirm?.()
   const { source, target, plan, journal } = options
   if (target.isStaged) {
     const move = { source, target, plan, run: journal.run }
-    await timer.run('taking the rows in', () => takeIn(prepared.takers, move, leftMs))
+    await timer.run('taking the rows in', () => takeIn(prepared.takers, move, left))
   } else {
-    await timer.run('deleting what has moved', () => emptyShards(prepared.sources, plan, leftMs))
+    await timer.run('deleting what has moved', () => emptyShards(prepared.sources, plan, left))
   }
   await options.point?.('emptied')
 }
