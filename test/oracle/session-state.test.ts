@@ -89,6 +89,7 @@ describe('conversations of one client', () => {
 
   it('D47, D50, D53, D176, D177, D180, D181: are answered as directly, whoever else uses the servers', async () => {
     const failures: string[] = []
+    console.log(`seed ${seed}`)
     for (let at = 0; at < count && failures.length < 3; at++) {
       const through = proxied[at % proxied.length]!
       const made = scenario(new Chooser(seed + at))
@@ -196,14 +197,15 @@ async function converse(
   const alters = steps.some(changesTable)
   if (alters || side.isAltered) await admin.query(freshTable)
   side.isAltered = alters
-  await admin.query(sessionRows)
+  // a prepared ALTER that a step executes is not seen in its text
+  await admin.query(sessionRows).catch(() => admin.query(`${freshTable}; ${sessionRows}`))
   const { client, welcome } = await SessionClient.open(target, startup)
   const heard: Heard[] = [welcome]
   try {
     for (const [at, step] of steps.entries()) {
       client.send(encodeStep(step))
       heard.push(
-        wanted ? await client.until(readies(wanted[at + 1]), 1500) : await counted(client, step),
+        wanted ? await client.until(readies(wanted[at + 1]), 5000) : await counted(client, step),
       )
       if (client.isClosed) break
       await between?.({ isFree: client.status === 'I' })

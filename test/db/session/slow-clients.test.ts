@@ -130,28 +130,32 @@ describe('slow clients', () => {
     await client.end()
   })
 
-  it('D21: statements leave no memory behind', async () => {
-    const clients = await Promise.all(Array.from({ length: 8 }, () => WireClient.open(served)))
-    const batch = 100
-    const burst = (client: WireClient, round: number) =>
-      client.ask(
-        Array.from({ length: batch }, (_, n) => [
-          say.parse('', `select ${round}, ${n}, $1::text`),
-          say.bind('', ['value']),
-          say.execute(),
-          say.sync(),
-        ]).flat(),
-        batch,
-      )
-    const rounds = async (from: number, to: number) => {
-      for (let round = from; round < to; round++)
-        await Promise.all(clients.map((client) => burst(client, round)))
-    }
-    const many = bySize(8, 600)
-    await rounds(0, many)
-    const warm = residentKb(served.program.pid)
-    await rounds(many, 3 * many)
-    expect(residentKb(served.program.pid) - warm).toBeLessThan(GROWTH_KB)
-    await Promise.all(clients.map((client) => client.end()))
-  })
+  it(
+    'D21: statements leave no memory behind',
+    async () => {
+      const clients = await Promise.all(Array.from({ length: 8 }, () => WireClient.open(served)))
+      const batch = 100
+      const burst = (client: WireClient, round: number) =>
+        client.ask(
+          Array.from({ length: batch }, (_, n) => [
+            say.parse('', `select ${round}, ${n}, $1::text`),
+            say.bind('', ['value']),
+            say.execute(),
+            say.sync(),
+          ]).flat(),
+          batch,
+        )
+      const rounds = async (from: number, to: number) => {
+        for (let round = from; round < to; round++)
+          await Promise.all(clients.map((client) => burst(client, round)))
+      }
+      const many = bySize(8, 600)
+      await rounds(0, many)
+      const warm = residentKb(served.program.pid)
+      await rounds(many, 3 * many)
+      expect(residentKb(served.program.pid) - warm).toBeLessThan(GROWTH_KB)
+      await Promise.all(clients.map((client) => client.end()))
+    },
+    bySize(60_000, 300_000),
+  )
 })

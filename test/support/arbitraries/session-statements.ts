@@ -19,7 +19,8 @@ grant select on t, s2.t, d to session_r1`
 export const sessionRows = `
 truncate t, def, s2.t; insert into s2.t values (1, 'other', 1.5);
 insert into t values (1, 'one'), (2, 'two'), (3, 'three'), (4, null);
-insert into def values (1), (2)`
+insert into def values (1), (2);
+truncate d; insert into d values (1, 'x'), (2, 'y')`
 
 /** The table that scenarios alter, as new. */
 export const freshTable =
