@@ -75,7 +75,6 @@ describe('how many servers, and how long', () => {
 
 describe('hosts', () => {
   const reads = 'read_write_split = "exclude_primary"'
-  const quiet = 'idle_healthcheck_interval = 0'
 
   const banOf = async (proxy: RunningServe) =>
     (await ask(proxy, 'show bans')).find(({ role }) => role === 'replica')
@@ -105,17 +104,6 @@ describe('hosts', () => {
     expect(await port()).toBe(own())
     gate.become('open')
     await waitFor(async () => (await port()) === postgres().servers[1]!.port)
-  })
-
-  test('lsn_check_timeout: a look that hears nothing is given up', async () => {
-    const gate = await gateTo(0)
-    gate.state = 'silent'
-    await serve(
-      [quiet, 'lsn_check_delay = 0', 'lsn_check_interval = 50', 'lsn_check_timeout = 100'],
-      [{ port: gate.port }],
-    )
-    // 5000 ms by default: the fourth would come after 15 s
-    await waitFor(() => gate.times.length >= 4, { deadlineMs: 14_000 })
   })
 
   test('databases.lb_weight, resharding_only, user: who takes reads, and as whom', async () => {
