@@ -203,10 +203,12 @@ describe('edges', () => {
     expect(retried.report.retries).toBeGreaterThan(0)
   })
 
-  test('the time limit ends sleeping clients', async () => {
-    const run = await runText('\\sleep 20 s\nselect 1;\n', { time: 1, transactions: undefined })
-    expect(run.exitCode).toBe(0)
-    expect(run.report.elapsed_ms).toBeLessThan(3000)
+  test('the time limit ends clients that wait for their turn, and lets those finish that sleep in a script', async () => {
+    const waiting = await runText('select 1;\n', { time: 1, rate: '0.01' })
+    expect([waiting.exitCode, waiting.report.processed]).toEqual([0, 0])
+    expect(waiting.report.elapsed_ms).toBeLessThan(20_000)
+    const asleep = await runText('\\sleep 1500 ms\nselect 1;\n', { time: 1, client: 2 })
+    expect([asleep.exitCode, asleep.report.processed]).toEqual([0, 2])
   })
 
   test('a rate is kept, and lateness counts as latency', async () => {
