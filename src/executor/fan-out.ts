@@ -59,7 +59,7 @@ export class FanOut {
   #count = 0n
   #counted = false
   #left: number
-  /** ParseComplete and BindComplete that the client has. */
+  /** How much of what stands before rows the client has. */
   #opened = 0
   #closes = 0
   readonly #lost: number[] = []
@@ -122,7 +122,7 @@ export class FanOut {
     if (this.#copyOut !== undefined && this.#copyFrame(this.#copyOut, tag, buffer, start, end))
       return
     if (this.#options.hidesParse && tag === backend.parseComplete) return
-    if (tag === backend.parseComplete || tag === backend.bindComplete) {
+    if (opening.has(tag)) {
       // the first of any part: rows of another may not come before it
       if (++part.opened > this.#opened && !this.#error) {
         this.#opened = part.opened
@@ -202,7 +202,7 @@ class Part implements ServerReceiver {
   readonly wholeRows = true
   readonly shard: number
   readonly isLead: boolean
-  /** ParseComplete and BindComplete that came. */
+  /** How much of what stands before rows came. */
   opened = 0
   hasCompleted = false
   /** The header or signature of its COPY TO came. */
@@ -275,6 +275,14 @@ class Part implements ServerReceiver {
     }
   }
 }
+
+/** What stands before rows: all parts say it alike, and in the same order. */
+const opening: ReadonlySet<number> = new Set([
+  backend.parseComplete,
+  backend.bindComplete,
+  backend.parameterDescription,
+  backend.noData,
+])
 
 /** Names and types of a RowDescription; table OIDs differ between shards and do not count. */
 function columnsOf(buffer: Buffer, start: number, end: number): string {

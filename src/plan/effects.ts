@@ -70,6 +70,13 @@ export type SettingEffect =
   /** SET TRANSACTION, SET CONSTRAINTS: belongs to the open transaction only. */
   | { readonly kind: 'transaction'; readonly isolation?: IsolationLevel }
 
+export interface CursorEffect {
+  readonly verb: 'declare' | 'fetch' | 'close' | 'current'
+  readonly name: string | null
+  /** With declare: WITH HOLD. */
+  readonly holds?: boolean
+}
+
 /** Why a client must keep its server until the thing is gone. */
 export type PinReason =
   | 'temporary object'
@@ -105,6 +112,8 @@ export interface Effects {
   readonly execute?: { readonly name: string; readonly runs?: boolean }
   /** null: DEALLOCATE ALL. */
   readonly deallocate?: { readonly name: string | null }
+  /** A cursor of SQL that it makes, reads, closes (null: all) or names in WHERE CURRENT OF. */
+  readonly cursor?: CursorEffect
   readonly discard?: 'all' | 'plans' | 'sequences' | 'temp'
   readonly listen?: { readonly channel: string }
   readonly unlisten?: { readonly channel: string | null }

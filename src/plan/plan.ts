@@ -105,6 +105,8 @@ export interface RouteContext {
   readonly searchPath: readonly string[]
   /** Names of the session's temporary relations → the shard on which each stands; absent: it has none. */
   readonly temporary?: ReadonlyMap<string, number>
+  /** The shard of a cursor or portal of the session; absent: it has none. */
+  readonly cursors?: { shardOf(name: string): number | undefined }
   /** Type OIDs that the client gave in Parse; 0 or absent is unknown. */
   readonly parameterTypes?: readonly number[]
 }

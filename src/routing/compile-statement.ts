@@ -116,6 +116,29 @@ function compileForNames(
   return compileQuery(statement, world, names, role)
 }
 
+/** WHERE CURRENT OF: the row is where the cursor stands. */
+function atCursor(name: string, own: RouteOf): RouteOf {
+  return (run) => {
+    const plan = own(run)
+    if (plan.how === 'relay' || plan.how === 'refuse') return plan
+    const shard = run.context.cursors?.shardOf(name)
+    if (shard === undefined) return relayAnywhere('primary', 'the cursor stands on no shard')
+    // of several parts each is the statement itself, but for rows that move and copies of reference tables
+    const isSame = plan.how === 'concatenate' || (plan.how === 'split' && !plan.move)
+    if (isSame) return relayTo(shard, 'primary', 'the cursor stands on one shard')
+    return unsupported('WHERE CURRENT OF', 'name the row by its key')
+  }
+}
+
+/** Where the cursor stands that FETCH, MOVE or CLOSE names. */
+function ofCursor(name: string): RouteOf {
+  const anywhere = relayAnywhere('any', 'the session sees to it')
+  return ({ context }) => {
+    const shard = context.cursors?.shardOf(name)
+    return shard === undefined ? anywhere : relayTo(shard, 'any', 'the cursor stands on one shard')
+  }
+}
+
 /** Names mean other tables under another search path: the last one is kept compiled. */
 function compileNames(statement: Statement, world: RoutingWorld, role: Role): RouteOf {
   let names: Names | undefined
@@ -129,6 +152,19 @@ function compileNames(statement: Statement, world: RoutingWorld, role: Role): Ro
   }
 }
 
+function compileOwn(statement: Statement, world: RoutingWorld, role: Role): RouteOf {
+  const { kind, effects } = statement
+  if (kind === 'explain' && !effects.execute)
+    return compileExplain({ planner: world.planner, isExpanded: world.expandsExplain })
+  const { cursor } = effects
+  const name = cursor?.name ?? undefined
+  if (name !== undefined && (kind === 'fetch' || kind === 'close')) return ofCursor(name)
+  const fixed = compileFixed(statement, role)
+  if (fixed) return () => fixed
+  const route = compileNames(statement, world, role)
+  return cursor?.verb === 'current' && name !== undefined ? atCursor(name, route) : route
+}
+
 export function compileStatement(
   statement: Statement,
   hints: CommentHints | undefined,
@@ -140,13 +176,7 @@ export function compileStatement(
     world.functionRoutes &&
     compileFunctionRoute(statement, world.functionRoutes, world.map.shardCount, role)
   if (placed) return withHints(placed, hints, role, world)
-  const fixed = compileFixed(statement, role)
-  const own: RouteOf =
-    statement.kind === 'explain' && !statement.effects.execute
-      ? compileExplain({ planner: world.planner, isExpanded: world.expandsExplain })
-      : fixed
-        ? () => fixed
-        : compileNames(statement, world, role)
+  const own = compileOwn(statement, world, role)
   const places = statement.kind === 'insert' || statement.kind === 'merge'
   return withHints(places ? notForced(own) : own, hints, role, world)
 }

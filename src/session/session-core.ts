@@ -99,8 +99,8 @@ export class SessionCore {
     return this.access.planner.shardCount > 1
   }
 
-  routeContext(parameterTypes?: readonly number[]): RouteContext {
-    return routeContextOf(this, parameterTypes)
+  routeContext(types?: readonly number[], statement?: PlannedStatement): RouteContext {
+    return routeContextOf(this, types, statement?.effects.cursor !== undefined)
   }
 
   /** Notes that a request runs; its statements are told apart by their CommandComplete. */

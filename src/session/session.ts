@@ -212,6 +212,7 @@ export class Session implements ClientHandle {
   /** A request runs, or one that was flushed waits for its server or for room on the way there. */
   get #mustQueue(): boolean {
     if (this.#behind !== undefined || this.#core.transaction.schemaReads > 0) return true
+    if (this.#extended.isLeaving) return true
     return this.#isBusy || this.#core.isWaiting || this.#extended.awaitsCopy || this.#isServerFull
   }
 

@@ -74,12 +74,25 @@ function verbOf(source: TextSource, firstToken: number, words: number): string {
   return found.join(' ')
 }
 
+/** The cursor of UPDATE and DELETE … WHERE CURRENT OF. */
+function currentOf(node: Node): string | undefined {
+  const where =
+    'UpdateStmt' in node
+      ? node.UpdateStmt.whereClause
+      : 'DeleteStmt' in node
+        ? node.DeleteStmt.whereClause
+        : undefined
+  return where && 'CurrentOfExpr' in where ? where.CurrentOfExpr.cursor_name : undefined
+}
+
 function queryEffects(survey: Survey, node: Node): EffectsInMaking {
   const effects = noEffects()
   effects.pins.push(...new Set(survey.pins))
   effects.taints = survey.taints
   if (survey.unlocks) effects.unlocks = true
   if (survey.settings.length > 0) effects.settings = survey.settings
+  const current = currentOf(node)
+  if (current !== undefined) effects.cursor = { verb: 'current', name: current }
   if ('SelectStmt' in node && node.SelectStmt.intoClause) {
     const { rel } = node.SelectStmt.intoClause
     if (rel?.relpersistence === 't' || rel?.schemaname === 'pg_temp') {

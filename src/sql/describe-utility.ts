@@ -2,7 +2,7 @@
 
 import type { Effects, StatementKind } from '../plan/effects.js'
 import { TokenKind, tokens } from './lexer.js'
-import type { DefElem, Node } from './parse.js'
+import type { DeclareCursorStmt, DefElem, Node } from './parse.js'
 import { tagOf } from './tree.js'
 import {
   type EffectsInMaking,
@@ -69,9 +69,13 @@ function explain(query: Node | undefined, options: readonly Node[] | undefined):
 /** CURSOR_OPT_HOLD in src/include/nodes/parsenodes.h. */
 const cursorHold = 0x20
 
-function declare(query: Node | undefined, options: number): UtilityFacts {
-  const effects = noEffects()
-  if ((options & cursorHold) !== 0) effects.pins.push('cursor with hold')
+function declare({ query, options = 0, portalname = '' }: DeclareCursorStmt): UtilityFacts {
+  const holds = (options & cursorHold) !== 0
+  const effects: EffectsInMaking = {
+    ...noEffects(),
+    cursor: { verb: 'declare', name: portalname, holds },
+  }
+  if (holds) effects.pins.push('cursor with hold')
   return {
     kind: 'declare',
     effects,
@@ -189,7 +193,7 @@ function describeNotification(node: Node): UtilityFacts | undefined {
 function describeQueryHolder(node: Node): UtilityFacts | undefined {
   if ('ExplainStmt' in node) return explain(node.ExplainStmt.query, node.ExplainStmt.options)
   if ('DeclareCursorStmt' in node) {
-    return declare(node.DeclareCursorStmt.query, node.DeclareCursorStmt.options ?? 0)
+    return declare(node.DeclareCursorStmt)
   }
   if ('CopyStmt' in node) {
     const { query, is_from, filename, is_program } = node.CopyStmt
@@ -200,8 +204,14 @@ function describeQueryHolder(node: Node): UtilityFacts | undefined {
       ...(query ? { inner: query } : {}),
     }
   }
-  if ('FetchStmt' in node) return plain('fetch', noEffects(), true)
-  if ('ClosePortalStmt' in node) return plain('close', noEffects(), true)
+  if ('FetchStmt' in node) {
+    const name = node.FetchStmt.portalname ?? ''
+    return withEffects('fetch', { cursor: { verb: 'fetch', name } }, true)
+  }
+  if ('ClosePortalStmt' in node) {
+    const name = node.ClosePortalStmt.portalname ?? null
+    return withEffects('close', { cursor: { verb: 'close', name } }, true)
+  }
   if ('CallStmt' in node) return withEffects('call', { taints: true })
   if ('DoStmt' in node) return withEffects('do', { taints: true })
   if ('TruncateStmt' in node) return plain('truncate')

@@ -20,6 +20,7 @@ export type {
   CreateFunctionStmt,
   CreateStmt,
   CreateTableAsStmt,
+  DeclareCursorStmt,
   DefElem,
   DeleteStmt,
   FuncCall,

@@ -146,6 +146,8 @@ function printed(tag: number, body: Buffer): string {
       return `C ${decodeCommandComplete(body)}`
     case backend.backendKeyData:
       return 'K'
+    case backend.notificationResponse:
+      return `A ${body.toString('utf8', 4).replaceAll('\0', ' ').trim()}`
     default:
       return `${letter} ${body.toString('latin1').replaceAll('\0', ' ').trim()}`
   }

@@ -66,6 +66,17 @@ export const sessionErrors = {
     message: 'prepared statement "{name}" already exists',
   },
   SESSION_NO_PORTAL: { sqlstate: '34000', message: 'portal "{name}" does not exist' },
+  SESSION_PARAMETER_COUNT: {
+    sqlstate: '08P01',
+    message:
+      'bind message supplies {given} parameters, but prepared statement "{statement}" requires {required}',
+  },
+  SESSION_BEGIN_MODES: {
+    sqlstate: '0A000',
+    message: 'BEGIN with modes inside a transaction over several shards is not supported',
+    hint: 'use SET TRANSACTION, or send the modes with the first BEGIN',
+  },
+  SESSION_CURSOR_EXISTS: { sqlstate: '42P03', message: 'cursor "{name}" already exists' },
   SESSION_NO_SAVEPOINT: { sqlstate: '3B001', message: 'savepoint "{name}" does not exist' },
   SESSION_ABORTED: {
     sqlstate: '25P02',

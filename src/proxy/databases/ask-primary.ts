@@ -3,6 +3,7 @@ import { engineError } from '../../errors/engine-error.js'
 import type { OpenServer } from '../../pool/definition.js'
 import type { UserPools } from '../../pool/user-pools.js'
 import type { ServerConnection } from '../../server/server-connection.js'
+import { Settings, settingsDifference } from '../../server/settings.js'
 
 /** PAUSE holds the pool of the shard's primary. */
 export const isPaused = (pools: UserPools, shard: number): boolean =>
@@ -26,6 +27,15 @@ export async function openPastPool(
   throw engineError('POOL_NO_PRIMARY', { what, hosts: known })
 }
 
+/** The settings and the unnamed statement of the client that had it last are none of ours. */
+async function putOff(server: ServerConnection): Promise<void> {
+  server.unnamed = undefined
+  const reset = settingsDifference(server.settings, Settings.none)
+  if (reset === '') return
+  await server.query(reset)
+  server.settings = Settings.none
+}
+
 /** Runs `work` on a server of the shard's primary. Rejects as a checkout or an opening does. */
 export async function withPrimary<T>(
   pools: UserPools,
@@ -42,8 +52,10 @@ export async function withPrimary<T>(
     }
   }
   const checkout = await pools.checkout(shard, 'primary')
+  const server = checkout.resource
   try {
-    return await work(checkout.resource)
+    await putOff(server)
+    return await work(server)
   } finally {
     checkout.release()
   }

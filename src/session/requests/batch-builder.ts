@@ -255,6 +255,8 @@ export class BatchBuilder {
 
   #bind(step: Extract<Step, { kind: 'bind' }>): void {
     const { item, statement } = step
+    const portal = this.#core.statements.portals.get(item.portal)
+    if (portal) portal.shard = this.#held.shard
     if (statement && this.#cannotLend(statement.shared))
       return this.add({ kind: 'error', error: engineError('SESSION_ABORTED') })
     const name = statement ? this.#nameOf(item.statement, statement) : item.statement

@@ -6,6 +6,7 @@ import type { SharedStatement } from '../../server/shared-statement.js'
 import { channelsOf, isSilentListen, silenceListen } from '../listen/silent-listen.js'
 import type { SessionCore } from '../session-core.js'
 import type { ClientPortal, ClientStatement } from '../state/client-statements.js'
+import { shardOfPortal } from '../state/cursors.js'
 import { heardQuery } from '../state/startup-resets.js'
 import type { StoredRows } from '../state/stored-rows.js'
 import {
@@ -26,11 +27,15 @@ export type Step =
       readonly kind: 'bind'
       readonly item: BindItem
       readonly statement: ClientStatement | undefined
+      /** A portal that bears the name already. */
+      readonly taken?: Pick<ClientPortal, 'shard' | 'isSeveral'>
     }
   | {
       readonly kind: 'describe'
       readonly item: NameItem
       readonly statement: ClientStatement | undefined
+      /** Where the portal stands, when an earlier batch made it. */
+      readonly shard?: number
     }
   | {
       readonly kind: 'execute'
@@ -38,6 +43,7 @@ export type Step =
       /** More rows of a portal. */
       readonly goesOn: boolean
       readonly statement: ClientStatement | undefined
+      readonly shard?: number
       /** Rows that wait here: no server is asked. */
       readonly rest?: StoredRows
     }
@@ -52,6 +58,7 @@ export type Step =
       readonly kind: 'close'
       readonly item: NameItem
       readonly statement: undefined
+      readonly shard?: number
       /** CloseComplete of a statement goes out. */
       readonly confirm?: () => void
     }
@@ -59,15 +66,27 @@ export type Step =
   /** The error as a server wrote it. */
   | { readonly kind: 'error'; readonly frame: Buffer; readonly statement?: undefined }
 
-/** Resolves names in order; stops at the first error, as the server would skip the rest. */
-export function resolveBatch(core: SessionCore, items: readonly BatchItem[]): Step[] {
+/**
+ * Resolves names in order; stops at the first error, as the server would skip the rest. `isFirst`: they begin a request.
+ * @throws the error of the first, which no shard need be asked about, whatever has become of the transaction
+ */
+export function resolveBatch(
+  core: SessionCore,
+  items: readonly BatchItem[],
+  isFirst: boolean,
+): Step[] {
   const steps: Step[] = []
   for (const item of items) {
     const step = resolve(core, item)
     steps.push(step)
     if (endsBatch(step)) break
   }
+  if (isFirst && core.isSharded) refuseFirst(steps)
   return steps
+}
+
+function refuseFirst([first]: readonly Step[]): void {
+  if (first?.kind === 'error' && 'error' in first) throw first.error
 }
 
 /** The server fails here, and skips what follows. */
@@ -94,10 +113,18 @@ function resolve(core: SessionCore, item: BatchItem): Step {
           statement: undefined,
           confirm: core.statements.close(item.name),
         }
-      core.statements.portals.delete(item.name)
-      return { kind: 'close', item, statement: undefined }
+      return closePortal(core, item)
   }
 }
+
+function closePortal(core: SessionCore, item: NameItem): Step {
+  const shard = shardOfPortal(core, item.name)
+  core.statements.portals.delete(item.name)
+  core.transaction.cursors.closed(item.name)
+  return { kind: 'close', item, statement: undefined, ...standsOn(shard) }
+}
+
+const standsOn = (shard: number | undefined) => (shard === undefined ? {} : { shard })
 
 function resolveExecute(core: SessionCore, item: ExecuteItem): Step {
   const portal = core.statements.portals.get(item.portal)
@@ -105,7 +132,8 @@ function resolveExecute(core: SessionCore, item: ExecuteItem): Step {
   if (portal?.isSeveral) return resolvePortion(core, item, portal)
   const goesOn = portal?.hasRun === true
   if (portal) portal.hasRun = true
-  return { kind: 'execute', item, statement: portal?.statement, goesOn }
+  const shard = shardOfPortal(core, item.portal)
+  return { kind: 'execute', item, statement: portal?.statement, goesOn, ...standsOn(shard) }
 }
 
 /** More of what several servers gave. */
@@ -169,9 +197,24 @@ function resolveBind(core: SessionCore, item: BindItem): Step {
   if (!statement) return noStatement(item.statement)
   if (statement) {
     planAgain(core, statement)
-    core.statements.portals.set(item.portal, { statement, hasRun: false })
+    const taken = item.portal === '' ? undefined : takenBy(core, item.portal)
+    core.statements.portals.set(item.portal, {
+      statement,
+      hasRun: false,
+      at: core.transaction.logLength,
+    })
+    if (taken) return { kind: 'bind', item, statement, taken }
   }
   return { kind: 'bind', item, statement }
+}
+
+/** A portal of this name, made by Bind or by DECLARE. */
+function takenBy(
+  { statements, transaction }: SessionCore,
+  name: string,
+): Pick<ClientPortal, 'shard' | 'isSeveral'> | undefined {
+  const shard = transaction.cursors.shardOf(name)
+  return shard === undefined ? statements.portals.get(name) : { shard }
 }
 
 function resolveMalformed(core: SessionCore, item: MalformedItem): Step {
@@ -194,7 +237,7 @@ function resolveDescribe(core: SessionCore, item: NameItem): Step {
   if (item.what === 'P') {
     const statement = core.statements.portals.get(item.name)?.statement
     if (!statement && core.held.size === 0) return noPortal(item.name)
-    return { kind: 'describe', item, statement }
+    return { kind: 'describe', item, statement, ...standsOn(shardOfPortal(core, item.name)) }
   }
   const statement = core.statements.get(item.name)
   if (!statement) return noStatement(item.name)

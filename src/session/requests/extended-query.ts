@@ -6,9 +6,9 @@
  */
 
 import { type EngineError, engineError } from '../../errors/engine-error.js'
-import type { BoundParameters, Plan, PlannedStatement } from '../../plan/plan.js'
+import type { Plan, PlannedStatement } from '../../plan/plan.js'
 import { queryFrame } from '../../server/server-connection.js'
-import { completeFrame } from '../answers.js'
+import { closeCompleteFrame, completeFrame } from '../answers.js'
 import { hearFirst } from '../listen/hear-first.js'
 import { refuseChannels } from '../listen/listening-channels.js'
 import { noteShard } from '../request-books.js'
@@ -16,9 +16,10 @@ import type { SessionCore } from '../session-core.js'
 import type { ClientStatement } from '../state/client-statements.js'
 import type { HeldServer } from '../state/held-servers.js'
 import { withSnapshots } from '../state/one-snapshot.js'
-import { type BatchItem, readBatch, syncFrame, textParameters } from './batch.js'
+import { type BatchItem, readBatch, syncFrame } from './batch.js'
 import { gathersCopy, isPlain, localFrame, takesData } from './batch-answers.js'
 import { BatchBuilder } from './batch-builder.js'
+import { fitsOneShard, isControl, planOf } from './batch-plans.js'
 import {
   channelsBound,
   onlyStatement,
@@ -26,20 +27,19 @@ import {
   resolveBatch,
   type Step,
 } from './batch-steps.js'
-import { isOfSeveral, looksAtNothing, unitsOf } from './batch-units.js'
+import {
+  checkNames,
+  isOfSeveral,
+  leadingCloses,
+  looksAtNothing,
+  plansOfPortals,
+  unitsOf,
+} from './batch-units.js'
 import { runScript } from './implicit-transaction.js'
 import { answerLocally, canAnswerLocally } from './local-answer.js'
 import type { ShardedRequests } from './over-shards/sharded-requests.js'
 import { nextPortions } from './portal-rows.js'
-import {
-  areForOneShard,
-  checkEncoding,
-  checkStrings,
-  keepMeanings,
-  refusal,
-  requestRole,
-  shardOf,
-} from './request-route.js'
+import { checkCursors, requestRole, shardOf } from './request-route.js'
 import { whenShapesHold } from './result-shape.js'
 import { isOutdated } from './send-again.js'
 import { runSpecialBatch } from './special-batch.js'
@@ -59,6 +59,8 @@ export class ExtendedQuery {
   #boundWorks = false
   /** A COPY FROM STDIN was sent with a Flush: what comes next may be its data. */
   awaitsCopy = false
+  /** The server of what was flushed is told Sync, and what comes next waits for its answer. */
+  isLeaving = false
   /** It is not to be pipelined. */
   #isAlone = false
   /** Part of the answer has gone out before a server was there. */
@@ -105,6 +107,7 @@ export class ExtendedQuery {
     this.#bytes = 0
     this.#bound = undefined
     this.#boundWorks = false
+    this.isLeaving = false
     this.awaitsCopy = false
   }
 
@@ -120,7 +123,7 @@ export class ExtendedQuery {
     // it failed behind a Flush with no server at work: the Sync ends it
     if (core.running?.failed && !this.#bound) return core.complete()
     try {
-      const steps = resolveBatch(core, items)
+      const steps = resolveBatch(core, items, this.#bound === undefined)
       hearFirst(core, channelsBound(core, steps), () => this.#runSteps(steps, items, end))
     } catch (error) {
       this.#refuse(error as EngineError, end)
@@ -173,7 +176,7 @@ export class ExtendedQuery {
 
   #route(steps: Step[], end: 'sync' | 'flush'): void {
     const core = this.#core
-    if (core.isSharded && isOfSeveral(steps) && !this.#fitsOneShard(steps)) {
+    if (core.isSharded && isOfSeveral(steps) && !fitsOneShard(core, steps)) {
       return this.#runUnits(steps, end)
     }
     const plans: Plan[] = []
@@ -182,36 +185,15 @@ export class ExtendedQuery {
       const statement = step.kind === 'bind' ? step.statement?.planned.statements[0] : undefined
       if (!statement || step.kind !== 'bind' || !step.statement) continue
       statements.push(statement)
-      if (core.transaction.failedByUs || (core.isSharded && this.#isControl(statement))) {
+      if (core.transaction.failedByUs || (core.isSharded && isControl(core, statement))) {
         return this.#control(steps, statement, step.statement, end)
       }
       if (core.isSharded && !this.#sharded.isNeutral(statement)) {
-        plans.push(this.#planOf(step.item.parameters, statement, step.statement))
+        plans.push(planOf(core, step.item.parameters, statement, step.statement))
       }
     }
+    plans.push(...plansOfPortals(steps))
     this.#dispatch(steps, plans, statements, end)
-  }
-
-  /** True when one shard can run the whole batch as it stands. */
-  #fitsOneShard(steps: readonly Step[]): boolean {
-    const core = this.#core
-    if (core.transaction.phase === 'failed') return false
-    const plans: Plan[] = []
-    const statements: PlannedStatement[] = []
-    const isNeutral = (statement: PlannedStatement) => this.#sharded.isNeutral(statement)
-    for (const step of steps) {
-      if (step.kind !== 'bind' || !step.statement) continue
-      const statement = step.statement.planned.statements[0]
-      if (!statement) continue
-      statements.push(statement)
-      if (this.#isControl(statement)) return false
-      if (isNeutral(statement)) continue
-      const context = core.routeContext(step.statement.shared.parameterTypes)
-      const plan = statement.route(step.item.parameters, context)
-      if (plan.how !== 'relay') return false
-      plans.push(plan)
-    }
-    return keepMeanings(statements, isNeutral) && areForOneShard(core, statements, plans)
   }
 
   /** Statements of one batch, each in its own way: together they are the transaction that one server would make of them. */
@@ -234,19 +216,7 @@ export class ExtendedQuery {
         }),
         { again: this.#again(items, end) },
       )
-    if (this.#bound) this.#leaveBound(run)
-    else run()
-  }
-
-  #planOf(parameters: BoundParameters, statement: PlannedStatement, client: ClientStatement): Plan {
-    const text = Buffer.from(client.shared.text, 'latin1')
-    checkEncoding(this.#core, text)
-    checkStrings(this.#core, text)
-    checkEncoding(this.#core, textParameters(parameters))
-    const context = this.#core.routeContext(client.shared.parameterTypes)
-    const plan = statement.route(parameters, context)
-    if (plan.how === 'refuse') throw refusal(plan, this.#core)
-    return plan
+    this.#leaveBound(end, run)
   }
 
   #dispatch(
@@ -257,17 +227,14 @@ export class ExtendedQuery {
   ): void {
     const core = this.#core
     const special = plans.find((plan) => plan.how !== 'relay')
-    if (special) {
-      if (plans.length > 1 || end === 'flush' || this.#boundWorks) {
-        throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
-      }
-      return this.#special(steps, special, statements[0] as PlannedStatement)
-    }
+    if (special) return this.#several(steps, special, plans, statements, end)
     const shard = core.isSharded ? this.#shardOf(plans) : 0
+    checkCursors(core, statements, shard)
+    checkNames(steps, shard)
     const role = requestRole(core, statements, plans)
     noteShard(core.running, statements, shard)
-    if (this.#bound && this.#bound.shard !== shard) this.#leaveBound()
     const alone = () => core.withShard(shard, role, (held) => this.#sendChecked(held, steps, end))
+    if (this.#bound && this.#bound.shard !== shard) return this.#leaveBound(end, alone)
     if (end === 'flush' || this.#bound) return alone()
     const items = this.#gathered
     const { generation } = core.access.planner
@@ -280,6 +247,19 @@ export class ExtendedQuery {
     else alone()
   }
 
+  /** It must be cut, and is no part itself; the first `closes` messages do not count. */
+  #isOfUnits(closes = 0): boolean {
+    return !this.#core.script && unitsOf(this.#gathered.slice(closes)).length > 1
+  }
+
+  #close(steps: readonly Step[]): void {
+    for (const step of steps) {
+      if (step.kind === 'close') step.confirm?.()
+      this.#core.output.append(closeCompleteFrame)
+      this.#answered = true
+    }
+  }
+
   /** A batch that was known by its bytes, on a server of its own. */
   #runAlone(batch: Buffer): void {
     this.#items = readBatch(batch)
@@ -288,19 +268,28 @@ export class ExtendedQuery {
     this.#isAlone = false
   }
 
-  #special(steps: Step[], plan: Plan, statement: PlannedStatement): void {
-    const run = () => {
-      if (plan.how === 'copy') this.#answered = true
-      runSpecialBatch(this.#core, this.#sharded, steps, plan, statement)
+  #several(
+    steps: Step[],
+    plan: Plan,
+    plans: Plan[],
+    [statement]: PlannedStatement[],
+    end: 'sync' | 'flush',
+  ): void {
+    const core = this.#core
+    const isCopy = plan.how === 'copy'
+    const closes = isCopy ? 0 : leadingCloses(steps)
+    // what stands before another portal or an error is answered, or fails, before it
+    if (this.#isOfUnits(closes) && !isCopy) return this.#runUnits(steps, end)
+    if (plans.length > 1 || end === 'flush' || this.#boundWorks || !statement) {
+      throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
     }
-    if (!this.#bound) return run()
+    this.#close(steps.slice(0, closes))
+    const rest = steps.slice(closes)
+    checkNames(rest)
     // described on one server: its Sync must be answered before it takes part
-    this.#leaveBound(() => {
-      try {
-        run()
-      } catch (error) {
-        this.#core.fail(error as EngineError)
-      }
+    this.#leaveBound(end, () => {
+      if (isCopy) this.#answered = true
+      runSpecialBatch(core, this.#sharded, rest, plan, statement)
     })
   }
 
@@ -314,17 +303,35 @@ export class ExtendedQuery {
     return shard
   }
 
-  /** Only Parse and Describe were flushed to another shard: it is told Sync; `then` waits for it, the client does not. */
-  #leaveBound(then?: () => void): void {
+  /** What was flushed to another shard ends there; `then` follows when it has gone well, for PostgreSQL skips what stands behind an error. */
+  #leaveBound(end: 'sync' | 'flush', then: () => void): void {
     const core = this.#core
     const bound = this.#bound
     this.#bound = undefined
-    if (!bound) return
+    if (!bound) return then()
+    this.isLeaving = true
     const ends = () => {
+      this.isLeaving = false
       if (!core.transaction.isExplicit && core.held.pins.size === 0) core.held.release(bound)
-      then?.()
+      if (core.running?.failed) this.#leftFailed(end)
+      else this.#tryTo(then)
+      core.hooks.waitEnded()
     }
     core.send(bound, [syncFrame], [{ kind: 'sync', skip: true, done: ends }], 1)
+  }
+
+  #leftFailed(end: 'sync' | 'flush'): void {
+    const core = this.#core
+    if (core.transaction.isExplicit) core.transaction.fail()
+    if (end === 'sync') core.complete()
+  }
+
+  #tryTo(run: () => void): void {
+    try {
+      run()
+    } catch (error) {
+      this.#core.fail(error as EngineError)
+    }
   }
 
   #sendChecked(held: HeldServer, steps: Step[], end: 'sync' | 'flush'): void {
@@ -370,14 +377,6 @@ export class ExtendedQuery {
     else output.flush()
   }
 
-  #isControl(statement: PlannedStatement): boolean {
-    const { held, script, transaction } = this.#core
-    if (script && statement.effects.transaction) return true
-    if (!statement.effects.transaction && statement.kind !== 'set' && statement.kind !== 'reset')
-      return false
-    return held.size !== 1 || transaction.phase === 'pending'
-  }
-
   /** A statement that ends or shapes a transaction over several servers: run as a simple query, answered as extended. */
   #control(
     steps: Step[],
@@ -386,6 +385,7 @@ export class ExtendedQuery {
     end: 'sync' | 'flush',
   ): void {
     const core = this.#core
+    if (this.#isOfUnits() && end === 'sync') return this.#runUnits(steps, end)
     if (end === 'flush' || steps.filter((step) => step.kind === 'execute').length !== 1) {
       throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
     }

@@ -4,6 +4,7 @@ import type { ErrorCode } from '../../errors/catalogue.js'
 import { EngineError, engineError } from '../../errors/engine-error.js'
 import type { Plan, PlannedStatement } from '../../plan/plan.js'
 import type { SessionCore } from '../session-core.js'
+import { shardOfPortal } from '../state/cursors.js'
 import { staysOnOneShard } from '../state/one-snapshot.js'
 
 /** A plan that refuses, as the error for the client. */
@@ -144,6 +145,28 @@ export function shardOf(core: SessionCore, plans: readonly Plan[]): number {
     plans.some((plan) => plan.role === 'primary'),
   )
   return chosen
+}
+
+/** It is ours for messages up to a Sync: a string of statements makes a transaction block, these do not. */
+export const isOfPipeline = ({ transaction, running }: SessionCore): boolean =>
+  transaction.isOurs && running?.protocol === 'extended'
+
+/** What a shard would say that had the cursors of all. @throws SESSION_CURSOR_EXISTS, SESSION_ONLY_IN_BLOCK */
+export function checkCursors(
+  core: SessionCore,
+  statements: readonly PlannedStatement[],
+  shard: number,
+): void {
+  for (const { effects } of statements) {
+    const { cursor } = effects
+    if (cursor?.verb !== 'declare') continue
+    if (!cursor.holds && isOfPipeline(core))
+      throw engineError('SESSION_ONLY_IN_BLOCK', { what: 'DECLARE CURSOR' })
+    const name = cursor.name ?? ''
+    const present = shardOfPortal(core, name)
+    if (present !== undefined && present !== shard)
+      throw engineError('SESSION_CURSOR_EXISTS', { name })
+  }
 }
 
 /** Rows are placed by the columns that tables and views had before the open transaction. @throws ROUTE_KEYS_UNCOMMITTED */

@@ -30,6 +30,7 @@ import { SeveralRequest } from './over-shards/several-request.js'
 import type { ShardedRequests } from './over-shards/sharded-requests.js'
 import {
   areForOneShard,
+  checkCursors,
   checkEncoding,
   checkStrings,
   keepMeanings,
@@ -147,7 +148,7 @@ function runByPlan(
   only: PlannedStatement,
   frame: Buffer,
 ): void {
-  const plan = only.route(undefined, core.routeContext())
+  const plan = only.route(undefined, core.routeContext(undefined, only))
   noteSeveral(core.running, plan, only)
   switch (plan.how) {
     case 'relay':
@@ -215,7 +216,7 @@ function plansForOne(
   const plans: Plan[] = []
   for (const statement of statements) {
     if (sharded.isNeutral(statement)) continue
-    const plan = statement.route(undefined, core.routeContext())
+    const plan = statement.route(undefined, core.routeContext(undefined, statement))
     if (plan.how !== 'relay') return undefined
     plans.push(plan)
   }
@@ -224,6 +225,7 @@ function plansForOne(
 
 function relayPlanned(core: SessionCore, plans: Plan[], query: PlannedQuery, frame: Buffer): void {
   const shard = shardOf(core, plans)
+  checkCursors(core, query.statements, shard)
   relay(core, shard, requestRole(core, query.statements, plans), query, frame)
 }
 

@@ -162,10 +162,23 @@ function applyBindings(
 ): void {
   const { effects } = statement
   for (const pin of effects.pins) target.held.pins.add(pin)
+  applyCursor(target, held, effects.cursor)
   for (const name of effects.temporary ?? []) target.held.temporary.set(name, held.shard)
   applyNotifications(target, held, statement)
   applyNames(target, held, statement)
   if (effects.discard) applyDiscard(target, held, effects.discard)
+}
+
+function applyCursor(
+  { transaction }: EffectTarget,
+  { shard }: HeldServer,
+  cursor: Effects['cursor'],
+): void {
+  const name = cursor?.name
+  if (cursor?.verb === 'close') transaction.cursors.closed(cursor.name)
+  if (cursor?.verb !== 'declare' || typeof name !== 'string') return
+  const { holds = false } = cursor
+  transaction.cursors.declared(name, { shard, holds, at: transaction.logLength })
 }
 
 /** A LISTEN that stands for itself is heard on the server; one that was made silent, by the hub. */
@@ -220,11 +233,12 @@ function applyTransaction(
       break
     case 'release':
       transaction.release(effect.name)
+      target.statements.released(transaction.logLength)
       break
     case 'rollback_to':
       transaction.rollbackTo(effect.name)
       // those that were made since are no more; of the others nobody knows here
-      for (const portal of target.statements.portals.values()) delete portal.rest
+      target.statements.rolledBackTo(transaction.logLength)
       held.server.settings = transaction.settings
       break
     case 'two_phase':

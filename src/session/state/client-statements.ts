@@ -17,6 +17,10 @@ export interface ClientPortal {
   readonly statement: ClientStatement
   /** It was executed: what its statement does is done with its first rows. */
   hasRun: boolean
+  /** The shard on which it was bound. */
+  shard?: number
+  /** Length of the transaction's log when it was bound. */
+  at: number
   /** It ran on several servers, none of which knows it any more. */
   isSeveral?: boolean
   /** What the client has not asked for yet of the rows that they gave. */
@@ -65,6 +69,19 @@ export class ClientStatements implements ServerNames {
     return true
   }
 
+  /** ROLLBACK TO has cut the log to `length`: portals made since are no more. */
+  rolledBackTo(length: number): void {
+    for (const [name, portal] of this.portals) {
+      if (portal.at >= length) this.portals.delete(name)
+      // nobody knows here what such a portal would still give
+      else delete portal.rest
+    }
+  }
+
+  released(length: number): void {
+    for (const portal of this.portals.values()) portal.at = Math.min(portal.at, length)
+  }
+
   /** Close: undone by `dropUnconfirmed` until what it returns is called, because a server that failed before skips it. */
   close(name: string): () => void {
     const statement = this.get(name)
@@ -89,7 +106,7 @@ export class ClientStatements implements ServerNames {
     if (this.#unnamed && !this.#unnamed.confirmed) this.#unnamed = undefined
     for (const [name, statement] of this.#named) if (!statement.confirmed) this.#named.delete(name)
     for (const [name, statement] of this.#closed.splice(0).reverse())
-      if (!this.get(name)) this.set(name, statement)
+      if (statement.confirmed && !this.get(name)) this.set(name, statement)
   }
 
   /** DEALLOCATE ALL: the unnamed statement and the portals stay. */

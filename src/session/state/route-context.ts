@@ -2,16 +2,22 @@
 import type { RouteContext } from '../../plan/plan.js'
 import { rawSettingText, type Settings } from '../../server/settings.js'
 import { unquote } from '../sql-literal.js'
+import { type PortalNames, shardOfPortal } from './cursors.js'
 
-interface Routed {
-  readonly transaction: { readonly effective: Settings }
+interface Routed extends PortalNames {
+  readonly transaction: PortalNames['transaction'] & { readonly effective: Settings }
   readonly held: { readonly temporary: ReadonlyMap<string, number> }
   readonly access: { readonly defaultSearchPath: readonly string[] }
 }
 
 const known = new WeakMap<Settings, Omit<RouteContext, 'parameterTypes' | 'temporary'>>()
 
-export function routeContextOf(core: Routed, parameterTypes?: readonly number[]): RouteContext {
+/** `namesCursor`: where cursors stand will be asked. */
+export function routeContextOf(
+  core: Routed,
+  parameterTypes?: readonly number[],
+  namesCursor = false,
+): RouteContext {
   const settings = core.transaction.effective
   let context = known.get(settings)
   if (!context) {
@@ -22,11 +28,12 @@ export function routeContextOf(core: Routed, parameterTypes?: readonly number[])
     known.set(settings, context)
   }
   const { temporary } = core.held
-  if (parameterTypes === undefined && temporary.size === 0) return context
+  if (parameterTypes === undefined && temporary.size === 0 && !namesCursor) return context
   return {
     ...context,
     ...(parameterTypes === undefined ? {} : { parameterTypes }),
     ...(temporary.size === 0 ? {} : { temporary }),
+    ...(namesCursor ? { cursors: { shardOf: (name: string) => shardOfPortal(core, name) } } : {}),
   }
 }
 

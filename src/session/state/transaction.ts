@@ -5,6 +5,7 @@
 import type { SettingEffect, TransactionEffect } from '../../plan/effects.js'
 import type { Settings } from '../../server/settings.js'
 import { TX_FAILED, TX_IDLE, TX_OPEN } from '../../wire/tags.js'
+import { Cursors } from './cursors.js'
 
 /** `pending`: BEGIN was answered, no server has heard of it yet. */
 export type TransactionPhase = 'idle' | 'pending' | 'open' | 'failed'
@@ -74,6 +75,9 @@ export class Transaction {
   #sent: readonly SentNotice[] = nothing.notices
   #log: LogEntry[] = []
 
+  /** Of SQL. */
+  readonly cursors = new Cursors()
+
   readonly #defaultIsolation: string
 
   /** `defaultIsolation` holds until the client sets default_transaction_isolation. */
@@ -112,6 +116,11 @@ export class Transaction {
   /** What a server that joins the open transaction hears after BEGIN. */
   get replay(): readonly string[] {
     return this.#log.map((entry) => entry.sql)
+  }
+
+  /** How much it has done: what is made at one length is undone by ROLLBACK TO that cuts the log to it or below. */
+  get logLength(): number {
+    return this.#log.length
   }
 
   get hasSavepoints(): boolean {
@@ -167,6 +176,7 @@ export class Transaction {
     if (!committed) this.settings = this.base
     this.base = this.settings
     this.#local = undefined
+    this.cursors.ended(committed)
     this.#settle(committed)
     this.#log = chain ? this.#log.filter((entry) => entry.isCharacteristic) : []
     this.failedByUs = false
@@ -187,6 +197,7 @@ export class Transaction {
   undoImplicit(): void {
     if (this.isExplicit) return
     this.settings = this.base
+    this.cursors.ended(false)
     this.#settle(false)
   }
 
@@ -194,6 +205,7 @@ export class Transaction {
   keepImplicit(): void {
     if (this.isExplicit) return
     this.base = this.settings
+    this.cursors.ended(true)
     this.#settle(true)
   }
 
@@ -245,6 +257,7 @@ export class Transaction {
     const from = this.#lastSavepoint(name)
     if (from < 0) return
     this.#log = this.#log.filter((entry, index) => index < from || entry.savepoint === undefined)
+    this.cursors.released(this.#log.length)
   }
 
   rollbackTo(name: string): void {
@@ -255,6 +268,7 @@ export class Transaction {
     this.#local = entry.localBefore
     this.#pending = entry.pending
     this.#log.length = at + 1
+    this.cursors.rolledBackTo(at + 1)
     this.failedByUs = false
     if (this.phase === 'failed') this.phase = 'open'
   }
@@ -298,6 +312,7 @@ export class Transaction {
     this.base = this.startup
     this.listening = nothing.channels
     this.#pending = nothing
+    this.cursors.closed(null)
   }
 
   #after(from: Settings, effect: Exclude<SettingEffect, { kind: 'transaction' }>): Settings {

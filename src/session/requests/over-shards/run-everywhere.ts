@@ -11,7 +11,7 @@ import { listShards } from '../../../sharding/shard-set.js'
 import type { SessionCore } from '../../session-core.js'
 import type { HeldServer } from '../../state/held-servers.js'
 import { runInTransaction } from '../implicit-transaction.js'
-import { checkShards } from '../request-route.js'
+import { checkShards, isOfPipeline } from '../request-route.js'
 import { answerWrite, bytesOf, drawn, ending } from './run-split.js'
 import type { SeveralRequest } from './several-request.js'
 import { askServer, bookWrite, checkPortal, runOnServers } from './write-parts.js'
@@ -23,7 +23,8 @@ export function runEverywhere(core: SessionCore, request: SeveralRequest, plan: 
     throw engineError('INTERNAL', { message: 'a plan for everywhere without a program' })
   checkPortal(request, program.returns)
   const { transaction } = core
-  if (request.statement.kind === 'lock' && (!transaction.isExplicit || transaction.isOurs)) {
+  const isInBlock = transaction.isExplicit && !isOfPipeline(core)
+  if (request.statement.kind === 'lock' && !isInBlock) {
     throw engineError('SESSION_ONLY_IN_BLOCK', { what: 'LOCK TABLE' })
   }
   const shards = listShards(plan.target, core.access.planner.shardCount)

@@ -9,7 +9,7 @@ import { queryFrame } from '../../../server/server-connection.js'
 import { FrameWriter } from '../../../wire/frame-writer.js'
 import { frontend } from '../../../wire/tags.js'
 import { bindCompleteFrame, closeCompleteFrame, parseCompleteFrame } from '../../answers.js'
-import { namedFrame, parseFrame, syncFrame } from '../batch.js'
+import { type BindItem, namedFrame, parseFrame, syncFrame } from '../batch.js'
 import type { Step } from '../batch-steps.js'
 
 const nothing = Buffer.alloc(0)
@@ -112,7 +112,7 @@ export class SeveralRequest {
     if (!bind?.statement || !planned || !statement) throw severalStatements()
     const client = bind.statement
     const sql = planned.text.slice(statement.start, statement.end)
-    checkParameters(sql, client.shared.parameterTypes)
+    checkParameters(sql, client.shared.parameterTypes, bind.item)
     const parse = only('parse')
     const execute = only('execute')
     const describes = steps.flatMap((step) => (step.kind === 'describe' ? [step.item.what] : []))
@@ -225,11 +225,17 @@ export class SeveralRequest {
 
 /**
  * What one server would say of the client's own parameters: shards are sent texts that name only some of them.
- * @throws SESSION_PARAMETER_TYPE
+ * @throws SESSION_PARAMETER_TYPE, SESSION_PARAMETER_COUNT
  */
-function checkParameters(sql: string, types: readonly number[]): void {
+function checkParameters(
+  sql: string,
+  types: readonly number[],
+  { statement, parameters }: BindItem,
+): void {
   const { kept } = renumberParameters(sql)
   const required = Math.max(types.length, (kept.at(-1) ?? -1) + 1)
+  if (parameters.count !== required)
+    throw engineError('SESSION_PARAMETER_COUNT', { given: parameters.count, statement, required })
   for (let index = 0; index < required; index++) {
     if ((types[index] ?? 0) === 0 && !kept.includes(index))
       throw engineError('SESSION_PARAMETER_TYPE', { parameter: `$${index + 1}` })

@@ -17,20 +17,16 @@ import {
   completedOf,
   isNeutral,
 } from '../../state/apply-effects.js'
+import { shardOfPortal } from '../../state/cursors.js'
 import { deadlockParty } from '../../state/deadlock-party.js'
 import type { HeldServer } from '../../state/held-servers.js'
 import { lendNames } from '../../state/lent-names.js'
+import { afterRequest } from '../after-request.js'
 import { checkShards, refusal, requestRole } from '../request-route.js'
 import { commitOverShards } from './commit-over-shards.js'
+import { inOurTransaction, plainBegin } from './in-our-transaction.js'
 
 type TransactionEnd = Extract<TransactionEffect, { kind: 'commit' | 'rollback' }>
-
-/** What cannot stand in a transaction that PostgreSQL makes by itself, in its words. */
-const ONLY_IN_BLOCK: Readonly<Record<string, string>> = {
-  savepoint: 'SAVEPOINT',
-  release: 'RELEASE SAVEPOINT',
-  rollback_to: 'ROLLBACK TO SAVEPOINT',
-}
 
 /** What a scattered request sends to each server, behind the prelude. */
 export interface ScatterRequest {
@@ -68,7 +64,7 @@ export class ShardedRequests {
     if (transaction.phase === 'failed' && !ends && effect?.kind !== 'rollback_to') {
       throw engineError('SESSION_ABORTED')
     }
-    if (effect && transaction.isOurs && !this.#inOurs(statement, text)) return true
+    if (effect && transaction.isOurs && !inOurTransaction(core, statement, text)) return true
     if (ends) this.#endTransaction(statement, effect, text, frame)
     else if (effect?.kind === 'begin') this.#beginAgain(statement, text, frame)
     else if (effect?.kind === 'two_phase') throw engineError('SESSION_TWO_PHASE_BY_CLIENT')
@@ -79,35 +75,11 @@ export class ShardedRequests {
       statement.kind === 'discard'
     ) {
       this.#everywhere(statement, text, frame)
+    } else if (closesAll(statement) && core.held.size > 1) {
+      this.#onEach(core.held.all(), statement, text, frame)
     } else if (isSessionBound(statement)) {
       this.#relay(this.#shardOfPrepared(statement), 'primary', statement, text, frame)
     } else return false
-    return true
-  }
-
-  /** A statement about transactions inside one of ours, as PostgreSQL takes it in a string of statements. False: it is answered. */
-  #inOurs({ effects, start, end }: PlannedStatement, text: string): boolean {
-    const core = this.#core
-    const effect = effects.transaction
-    const sql = text.slice(start, end)
-    if (effect?.kind === 'begin') {
-      if (!core.held.all().some((held) => held.joined))
-        core.transaction.begin(effect, sql, 'pending')
-      else if (!/^\s*(?:begin|start)(?:\s+(?:work|transaction))?\s*$/i.test(sql)) {
-        throw engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
-      }
-      core.transaction.isOurs = false
-      core.answer(completeFrame(/^\s*start/i.test(sql) ? 'START TRANSACTION' : 'BEGIN'))
-      return false
-    }
-    if (effect?.kind === 'commit' || effect?.kind === 'rollback') {
-      const verb = effect.kind.toUpperCase()
-      if (effect.chain) throw engineError('SESSION_ONLY_IN_BLOCK', { what: `${verb} AND CHAIN` })
-      core.output.append(noticeFrame('25P01', 'WARNING', 'there is no transaction in progress'))
-      return true
-    }
-    const what = ONLY_IN_BLOCK[effect?.kind ?? '']
-    if (what !== undefined) throw engineError('SESSION_ONLY_IN_BLOCK', { what })
     return true
   }
 
@@ -115,6 +87,8 @@ export class ShardedRequests {
   #shardOfPrepared(statement: PlannedStatement): number {
     const core = this.#core
     const bound = core.held.first?.shard ?? 0
+    const cursor = statement.effects.cursor?.name
+    if (typeof cursor === 'string') return shardOfPortal(core, cursor) ?? bound
     const name = statement.effects.execute?.name
     const known = name === undefined ? undefined : core.statements.get(name)?.shared
     const inner = known
@@ -131,8 +105,11 @@ export class ShardedRequests {
   #beginAgain(statement: PlannedStatement, text: string, frame: Buffer): void {
     const core = this.#core
     if (core.transaction.isExplicit) {
+      const word = plainBegin.exec(text.slice(statement.start, statement.end))?.[1]
+      if (word === undefined) throw engineError('SESSION_BEGIN_MODES')
+      const tag = /^start/i.test(word) ? 'START TRANSACTION' : 'BEGIN'
       const warning = noticeFrame('25001', 'WARNING', 'there is already a transaction in progress')
-      core.answer(Buffer.concat([warning, completeFrame('BEGIN')]))
+      core.answer(Buffer.concat([warning, completeFrame(tag)]))
     } else this.#relay(core.held.first?.shard ?? 0, 'primary', statement, text, frame)
   }
 
@@ -147,6 +124,8 @@ export class ShardedRequests {
     const { transaction } = core
     const joined = core.held.all().filter((held) => held.joined)
     if (!transaction.isExplicit) {
+      if (chain)
+        throw engineError('SESSION_ONLY_IN_BLOCK', { what: `${kind.toUpperCase()} AND CHAIN` })
       const warning = noticeFrame('25P01', 'WARNING', 'there is no transaction in progress')
       return core.answer(Buffer.concat([warning, completeFrame(commit ? 'COMMIT' : 'ROLLBACK')]))
     }
@@ -213,21 +192,7 @@ export class ShardedRequests {
     const { transaction } = core
     const effect = statement.effects.transaction
     const joined = core.held.all().filter((held) => held.joined)
-    if (joined.length > 0) {
-      const owned = Buffer.from(frame)
-      this.#fanOut(
-        joined,
-        () => owned,
-        'same',
-        (outcome) => {
-          if (!outcome.error)
-            for (const held of joined)
-              applyCompleted(core, held, completedOf(statement, text, transaction.startup), '')
-          this.#finish(outcome)
-        },
-      )
-      return
-    }
+    if (joined.length > 0) return this.#onEach(joined, statement, text, frame)
     if (!transaction.isExplicit) {
       return this.#relay(core.nextShard(), 'primary', statement, text, frame)
     }
@@ -243,6 +208,28 @@ export class ShardedRequests {
       completeFrame(
         effect?.kind === 'rollback_to' ? 'ROLLBACK' : (effect?.kind ?? '').toUpperCase(),
       ),
+    )
+  }
+
+  /** On each of these servers, and noted once: who joins later hears a savepoint as often as it stands in the log. */
+  #onEach(helds: HeldServer[], statement: PlannedStatement, text: string, frame: Buffer): void {
+    const core = this.#core
+    const { transaction } = core
+    const owned = Buffer.from(frame)
+    const completed = completedOf(statement, text, transaction.startup)
+    this.#fanOut(
+      helds,
+      () => owned,
+      'same',
+      (outcome) => {
+        const [lead] = helds
+        if (!outcome.error && lead) {
+          applyCompleted(core, lead, completed, '')
+          const undoes = completed.effects.transaction?.kind === 'rollback_to'
+          if (undoes) for (const { server } of helds) server.settings = transaction.settings
+        }
+        this.#finish(outcome)
+      },
     )
   }
 
@@ -288,7 +275,9 @@ export class ShardedRequests {
       core.running?.statements.push(completed)
       lendNames(core, held, [statement])
       held.server.unnamed = undefined
-      core.send(held, [bytes], [{ kind: 'query' }], 1)
+      const { pieces, expectations } = afterRequest(core, held, [statement])
+      const own = { kind: 'query', holdsReady: pieces.length > 0 } as const
+      core.send(held, [bytes, ...pieces], [own, ...expectations], 1 + pieces.length)
     })
   }
 
@@ -400,6 +389,9 @@ const hasCopyHeader = (statement: PlannedStatement): boolean =>
   statement.effects.copy?.options.some(
     ({ name, value }) => name === 'header' && !/^(?:false|off|0|no)$/i.test(value ?? 'on'),
   ) === true
+
+const closesAll = ({ effects }: PlannedStatement): boolean =>
+  effects.cursor?.verb === 'close' && effects.cursor.name === null
 
 /** Runs on the server that the client has, because its object lives there. */
 const isSessionBound = ({ kind }: PlannedStatement): boolean =>
