@@ -70,7 +70,7 @@ export type SettingEffect =
   /** SET TRANSACTION, SET CONSTRAINTS: belongs to the open transaction only. */
   | { readonly kind: 'transaction'; readonly isolation?: IsolationLevel }
 
-export interface CursorEffect {
+interface CursorEffect {
   readonly verb: 'declare' | 'fetch' | 'close' | 'current'
   readonly name: string | null
   /** With declare: WITH HOLD. */
