@@ -118,7 +118,7 @@ export class Health {
 
   /** One beat: runs a check when it is time; while one runs, resolves with it. */
   beat(): Promise<void> {
-    if (this.#checking) return this.#checking
+    if (this.#checking !== undefined) return this.#checking
     if (!this.#isDue()) return Promise.resolve()
     this.#checking = this.#check().finally(() => {
       this.#checking = undefined

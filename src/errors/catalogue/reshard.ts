@@ -178,7 +178,8 @@ export const reshardErrors = {
   },
   RESHARD_VERIFY_SHARED: {
     sqlstate: '55000',
-    message: 'all shards of "{to}" are such of "{from}" too: there are no rows to compare beside a run',
+    message:
+      'all shards of "{to}" are such of "{from}" too: there are no rows to compare beside a run',
     hint: 'reshard run compares what comes to them before it switches; on two databases that share no shard, reshard verify compares all',
     exit: 5,
   },

@@ -77,10 +77,10 @@ describe('cancels', () => {
     await receiver.cancels.byKey(processId, cancelKey)
     expect(seen).toEqual([0])
     expect(owner.cancelled()).toBe(0)
-    owner.cancels.ours(processId, cancelKey)
+    await owner.cancels.ours(processId, cancelKey)
     expect(owner.cancelled()).toBe(1)
     // What arrives here by mistake goes no further.
-    receiver.cancels.ours(processId, cancelKey)
+    await receiver.cancels.ours(processId, cancelKey)
     expect(seen).toEqual([0])
   })
 
