@@ -148,6 +148,7 @@ function mergeDatabases(rows: readonly DatabaseView[]): DatabaseView[] {
             ...sum,
             poolSize: sum.poolSize + row.poolSize,
             minPoolSize: sum.minPoolSize + row.minPoolSize,
+            reservePoolSize: sum.reservePoolSize + row.reservePoolSize,
             currentConnections: sum.currentConnections + row.currentConnections,
             isPaused: sum.isPaused || row.isPaused,
             isDisabled: sum.isDisabled || row.isDisabled,

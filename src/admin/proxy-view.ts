@@ -188,6 +188,7 @@ export interface DatabaseView {
   readonly weight: number
   readonly poolSize: number
   readonly minPoolSize: number
+  readonly reservePoolSize: number
   readonly poolMode: string
   readonly serverLifetimeMs: number
   readonly currentConnections: number

@@ -179,7 +179,7 @@ const databases = table<DatabaseRow>(
     text('force_user', (d) => d.forceUser ?? null),
     int('pool_size', (d) => d.poolSize),
     int('min_pool_size', (d) => d.minPoolSize),
-    none('reserve_pool_size'),
+    int('reserve_pool_size', (d) => d.reservePoolSize),
     int('server_lifetime', (d) => secondsOf(d.serverLifetimeMs)),
     text('pool_mode', (d) => d.poolMode),
     unknown('load_balance_hosts'),

@@ -241,6 +241,7 @@ function databaseRows(config: LoadedConfig, pools: Pools, standing: Standing): D
           weight: host.weight,
           poolSize: own[0]?.pool.limits.maxSize ?? config.general.defaultPoolSize,
           minPoolSize: own[0]?.pool.limits.minSize ?? config.general.minPoolSize,
+          reservePoolSize: own[0]?.pool.limits.reserveSize ?? config.general.reservePoolSize,
           poolMode: own[0]?.definition.poolerMode ?? config.general.poolerMode,
           serverLifetimeMs: own[0]?.pool.limits.lifetimeMs ?? config.general.serverLifetimeMs,
           currentConnections: snapshots.reduce((sum, snapshot) => sum + snapshot.total, 0),

@@ -30,6 +30,8 @@ describe('how many servers, and how long', () => {
     for (const client of holders) await client.query('begin; select 1')
     // its login would be the first to ask a server there
     expect(await failureOf(connectTo(proxy, 'other'))).toBe('53300')
+    const shown = await ask(proxy, 'show databases')
+    expect(shown.map((row) => Number(row['reserve_pool']))).toEqual([1, 1])
     for (const client of holders) await client.query('commit')
   })
 

@@ -14,6 +14,7 @@ const database = (rest: Partial<DatabaseView> = {}): DatabaseView => ({
   weight: 255,
   poolSize: 5,
   minPoolSize: 1,
+  reservePoolSize: 3,
   poolMode: 'transaction',
   serverLifetimeMs: 1000,
   currentConnections: 2,
@@ -47,7 +48,13 @@ it('puts the rows of workers beside each other, and sums what is one host', () =
   expect(view.clients().map(({ worker }) => worker)).toEqual([0, 1])
   expect(view.pools().map(({ worker }) => worker)).toEqual([0, 1])
   expect(view.databases()).toEqual([
-    database({ poolSize: 10, minPoolSize: 2, currentConnections: 4, isPaused: true }),
+    database({
+      poolSize: 10,
+      minPoolSize: 2,
+      reservePoolSize: 6,
+      currentConnections: 4,
+      isPaused: true,
+    }),
   ])
   expect(view.users()).toHaveLength(1)
   expect(view.config()).toHaveLength(1)
