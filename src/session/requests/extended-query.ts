@@ -16,6 +16,7 @@ import type { SessionCore } from '../session-core.js'
 import type { ClientStatement } from '../state/client-statements.js'
 import type { HeldServer } from '../state/held-servers.js'
 import { withSnapshots } from '../state/one-snapshot.js'
+import { orFail } from '../state/or-fail.js'
 import { type BatchItem, readBatch, syncFrame } from './batch.js'
 import { gathersCopy, isPlain, localFrame, takesData } from './batch-answers.js'
 import { BatchBuilder } from './batch-builder.js'
@@ -289,7 +290,8 @@ export class ExtendedQuery {
     // described on one server: its Sync must be answered before it takes part
     this.#leaveBound(end, () => {
       if (isCopy) this.#answered = true
-      runSpecialBatch(core, this.#sharded, rest, plan, statement)
+      const onOne = (held: HeldServer, some: Step[]) => this.#send(held, some, end)
+      runSpecialBatch(core, this.#sharded, rest, plan, statement, onOne)
     })
   }
 
@@ -314,7 +316,7 @@ export class ExtendedQuery {
       this.isLeaving = false
       if (!core.transaction.isExplicit && core.held.pins.size === 0) core.held.release(bound)
       if (core.running?.failed) this.#leftFailed(end)
-      else this.#tryTo(then)
+      else orFail(core, then)
       core.hooks.waitEnded()
     }
     core.send(bound, [syncFrame], [{ kind: 'sync', skip: true, done: ends }], 1)
@@ -324,14 +326,6 @@ export class ExtendedQuery {
     const core = this.#core
     if (core.transaction.isExplicit) core.transaction.fail()
     if (end === 'sync') core.complete()
-  }
-
-  #tryTo(run: () => void): void {
-    try {
-      run()
-    } catch (error) {
-      this.#core.fail(error as EngineError)
-    }
   }
 
   #sendChecked(held: HeldServer, steps: Step[], end: 'sync' | 'flush'): void {

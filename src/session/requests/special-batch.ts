@@ -2,6 +2,7 @@
 import type { Plan, PlannedStatement } from '../../plan/plan.js'
 import { noteSeveral } from '../request-books.js'
 import type { SessionCore } from '../session-core.js'
+import type { HeldServer } from '../state/held-servers.js'
 import { openingFrame, scatterBatch } from './batch-answers.js'
 import type { Step } from './batch-steps.js'
 import { runInTransaction } from './implicit-transaction.js'
@@ -10,18 +11,24 @@ import { runExplain } from './over-shards/run-explain.js'
 import { runGather } from './over-shards/run-gather.js'
 import { runMerge } from './over-shards/run-merge.js'
 import { runSplitPlan } from './over-shards/run-split-plan.js'
-import { SeveralRequest } from './over-shards/several-request.js'
+import { hopelessBind, SeveralRequest } from './over-shards/several-request.js'
 import type { ShardedRequests } from './over-shards/sharded-requests.js'
 import { wayMissing } from './request-route.js'
 
-/** Anything but relay and refuse. May throw before anything was sent to the client. */
+/** Anything but relay and refuse; `onOne` sends steps to one server. May throw before anything was sent to the client. */
 export function runSpecialBatch(
   core: SessionCore,
   sharded: ShardedRequests,
   steps: readonly Step[],
   plan: Plan,
   statement: PlannedStatement,
+  onOne: (held: HeldServer, steps: Step[]) => void,
 ): void {
+  const hopeless = plan.how === 'copy' ? undefined : hopelessBind(steps)
+  if (hopeless) {
+    const shard = core.held.first?.shard ?? core.nextShard()
+    return core.withShard(shard, 'primary', (held) => onOne(held, hopeless))
+  }
   for (const step of steps) {
     const portal = step.kind === 'bind' && core.statements.portals.get(step.item.portal)
     if (portal) portal.isSeveral = true

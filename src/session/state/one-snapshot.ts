@@ -2,8 +2,9 @@
  * At REPEATABLE READ and above a transaction sees one moment. Over shards it sees one moment of each, as close together
  * as can be: its first statement opens it on all of them, and each takes its snapshot then (hard-parts §3.2).
  */
-import { type EngineError, toEngineError } from '../../errors/engine-error.js'
+import { toEngineError } from '../../errors/engine-error.js'
 import type { SessionCore } from '../session-core.js'
+import { orFail } from './or-fail.js'
 
 /** Runs `then` once every shard has its snapshot: at once when none is needed. Errors end the request. */
 export function withSnapshots(core: SessionCore, role: 'primary' | 'any', then: () => void): void {
@@ -16,11 +17,7 @@ export function withSnapshots(core: SessionCore, role: 'primary' | 'any', then: 
   openAll(core, shards, role).then(
     () => {
       transaction.hasSnapshots = true
-      try {
-        then()
-      } catch (error) {
-        core.fail(error as EngineError)
-      }
+      orFail(core, then)
     },
     (error) => core.fail(core.cancelled && core.timedOut ? core.timedOut : toEngineError(error)),
   )

@@ -233,13 +233,30 @@ function checkParameters(
   { statement, parameters }: BindItem,
 ): void {
   const { kept } = renumberParameters(sql)
-  const required = Math.max(types.length, (kept.at(-1) ?? -1) + 1)
+  const required = requiredOf(kept, types)
   if (parameters.count !== required)
     throw engineError('SESSION_PARAMETER_COUNT', { given: parameters.count, statement, required })
   for (let index = 0; index < required; index++) {
     if ((types[index] ?? 0) === 0 && !kept.includes(index))
       throw engineError('SESSION_PARAMETER_TYPE', { parameter: `$${index + 1}` })
   }
+}
+
+const requiredOf = (kept: readonly number[], types: readonly number[]): number =>
+  Math.max(types.length, (kept.at(-1) ?? -1) + 1)
+
+/**
+ * The Parse and Bind of a batch whose Bind must fail for its number of parameters: a server that hears them tells what is
+ * wrong with the statement first, if anything is. Undefined: it need not fail, or no statement is made in it.
+ */
+export function hopelessBind(steps: readonly Step[]): Step[] | undefined {
+  const opening = steps.filter(({ kind }) => kind === 'parse' || kind === 'bind')
+  const [parse, bind] = opening
+  if (parse?.kind !== 'parse' || bind?.kind !== 'bind' || opening.length > 2) return undefined
+  if (!bind.statement) return undefined
+  const { planned, shared } = bind.statement
+  const required = requiredOf(renumberParameters(planned.text).kept, shared.parameterTypes)
+  return bind.item.parameters.count === required ? undefined : opening
 }
 
 const severalStatements = () => engineError('SESSION_SEVERAL_SHARDS_IN_REQUEST')
