@@ -7,6 +7,10 @@ export interface HoldingWire {
   readonly received: number
   /** From now on nothing passes, in either direction. */
   hold(): void
+  /** Connections that come from now on are held; those that are open go on. */
+  holdNew(): void
+  /** How many connections came since, while held. */
+  readonly heldBack: number
   release(): void
   close(): Promise<void>
 }
@@ -15,8 +19,10 @@ export async function startHoldingWire(host: string, port: number): Promise<Hold
   const open = new Set<net.Socket>()
   let received = 0
   let isHeld = false
+  let heldBack = 0
   const server = net.createServer((client) => {
     const upstream = net.connect(port, host)
+    if (isHeld) heldBack++
     for (const [from, to] of [
       [client, upstream],
       [upstream, client],
@@ -39,6 +45,12 @@ export async function startHoldingWire(host: string, port: number): Promise<Hold
     port: (server.address() as net.AddressInfo).port,
     get received() {
       return received
+    },
+    get heldBack() {
+      return heldBack
+    },
+    holdNew: () => {
+      isHeld = true
     },
     hold: () => {
       isHeld = true
